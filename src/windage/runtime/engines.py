@@ -1,0 +1,160 @@
+"""EngineGroup: the engine processes of one machine, restarted when they die, routable only when in sync.
+
+    waits for    an engine's exit
+    unblocked by the process ending; then: out of rotation → new process → ``resync`` → routable again
+    gives up     after ``max_restarts`` restarts within the run: the run stops with the engine's last words
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+
+import anyio
+import anyio.abc
+import numpy as np
+from numpy.typing import NDArray
+
+from windage.engines.protocol import Completion, Engine, EngineStatus, GenerateRequest, RunningPolicy
+from windage.errors import EngineError, EngineUnavailable, explain
+from windage.processes import Child
+from windage.runtime.changes import Changes
+
+__all__ = ["EngineGroup"]
+
+Launch = Callable[[int], Awaitable[tuple[Child, Engine]]]
+
+
+class EngineGroup:
+    """Routes requests over the routable engines; itself an :class:`~windage.engines.protocol.Engine`.
+
+    ``launch(index)`` starts engine ``index``; ``resync(engine)`` brings a fresh one to the published version.
+    Requests of one episode go to the same engine (its prefix cache), and a list is never torn apart when only one
+    engine runs.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        resync: Callable[[Engine], Awaitable[object]],
+        *,
+        count: int = 1,
+        max_restarts: int = 5,
+        patience: float = 300.0,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._launch = launch
+        self._resync = resync
+        self._count = count
+        self._max_restarts = max_restarts
+        self._patience = patience
+        self._note = note
+        self._routable: dict[int, Engine] = {}
+        self._children: dict[int, Child] = {}
+        self._changes = Changes()
+        self.restarts = 0
+
+    @property
+    def engines(self) -> list[Engine]:
+        """The engines in rotation, in a fixed order: the ones a publish must reach."""
+        return [self._routable[index] for index in sorted(self._routable)]
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Start every engine, report started, and keep them alive until cancelled; then stop them."""
+        try:
+            async with anyio.create_task_group() as starting:
+                for index in range(self._count):
+                    starting.start_soon(self._start, index)
+            task_status.started()
+            async with anyio.create_task_group() as watching:
+                for index in range(self._count):
+                    watching.start_soon(self._watch, index)
+        finally:
+            with anyio.CancelScope(shield=True):
+                async with anyio.create_task_group() as stopping:
+                    for child in self._children.values():
+                        stopping.start_soon(child.stop)
+
+    async def _start(self, index: int) -> None:
+        child, engine = await self._launch(index)
+        self._children[index] = child
+        await self._resync(engine)
+        self._routable[index] = engine
+        self._changes.notify()
+
+    async def _watch(self, index: int) -> None:
+        while True:
+            code = await self._children[index].wait()
+            self._routable.pop(index, None)
+            self.restarts += 1
+            if self.restarts > self._max_restarts:
+                raise EngineError(
+                    explain(
+                        f"engine {index} died again",
+                        got=f"exit status {code} after {self.restarts - 1} restarts",
+                        expected=f"at most {self._max_restarts} restarts in a run",
+                        do=f"see {self._children[index].log}",
+                    )
+                )
+            self._note(f"engine {index} died (exit status {code}); restarting")
+            await self._children[index].stop(grace=0)
+            await self._start(index)
+            self._note(f"engine {index} is back in rotation")
+
+    async def _route(self, key: str) -> Engine:
+        if not self._routable:
+            await self._changes.until(
+                lambda: bool(self._routable), awaiting=lambda: "a routable engine", seconds=self._patience
+            )
+        engines = self.engines
+        return engines[zlib.crc32(key.encode()) % len(engines)]
+
+    async def generate(self, requests: Sequence[GenerateRequest]) -> list[Completion]:
+        """Continue every prompt on the engine that holds its episode."""
+        if not requests:
+            return []
+        shards: dict[int, tuple[Engine, list[int]]] = {}
+        for position, request in enumerate(requests):
+            engine = await self._route(request.request_id.rpartition("/")[0])
+            shards.setdefault(id(engine), (engine, []))[1].append(position)
+        if len(shards) == 1:
+            return await next(iter(shards.values()))[0].generate(requests)
+        completions: dict[int, Completion] = {}
+
+        async def run_shard(engine: Engine, positions: list[int]) -> None:
+            for position, completion in zip(
+                positions, await engine.generate([requests[p] for p in positions]), strict=True
+            ):
+                completions[position] = completion
+
+        async with anyio.create_task_group() as group:
+            for engine, positions in shards.values():
+                group.start_soon(run_shard, engine, positions)
+        return [completions[position] for position in range(len(requests))]
+
+    async def score(
+        self, token_ids: Sequence[NDArray[np.int32]], *, temperature: float = 1.0
+    ) -> list[NDArray[np.float32]]:
+        """Score on any routable engine."""
+        return await (await self._route("score")).score(token_ids, temperature=temperature)
+
+    async def abort(self, request_ids: Sequence[str]) -> None:
+        """Abort on every routable engine."""
+        for engine in self.engines:
+            await engine.abort(request_ids)
+
+    async def begin_update(self, version: int, path: str) -> None:
+        """Begin on every routable engine."""
+        for engine in self.engines:
+            await engine.begin_update(version, path)
+
+    async def commit_update(self, version: int, *, running: RunningPolicy = "drain") -> EngineStatus:
+        """Commit on every routable engine; the status of the first."""
+        return [await engine.commit_update(version, running=running) for engine in self.engines][0]
+
+    async def status(self) -> EngineStatus:
+        """Status of the first routable engine, with the load summed over all."""
+        all_status = [await engine.status() for engine in self.engines]
+        if not all_status:
+            raise EngineUnavailable(explain("no engine is routable", do="wait for its restart"))
+        return all_status[0]
