@@ -1,0 +1,21 @@
+"""The catalogue's lines for what the learner reports under ``learner/``. Floats arrive reduced over ranks already."""
+
+from __future__ import annotations
+
+from windage.runtime.catalogue import Metric
+from windage.runtime.metrics import Last
+
+__all__ = ["LEARNER_METRICS"]
+
+LEARNER_METRICS: tuple[Metric, ...] = tuple(
+    Metric(f"learner/{name}", Last, unit, per, meaning, shown)
+    for name, unit, per, meaning, shown in (
+        ("loss", "", "action tokens of the batch", "Policy loss after reduction", "progress"),
+        ("kl", "nats", "action tokens of the batch", "KL of the sampling policy from the trained one", "progress"),
+        ("ess", "share", "action tokens of the batch", "Effective sample size of the ratios", "progress"),
+        ("entropy", "nats", "action tokens of the batch", "Entropy of the policy", "report"),
+        ("grad_norm", "", "", "Norm of the policy's gradient before clipping", "report"),
+        ("critic_loss", "", "action tokens of the batch", "Half squared error against the returns", "report"),
+        ("explained_variance", "share", "action tokens of the batch", "Variance of the returns the critic explains", ""),
+    )
+)
