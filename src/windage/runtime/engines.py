@@ -1,14 +1,17 @@
 """EngineGroup: the engine processes of one machine, restarted when they die, routable only when in sync.
 
-    waits for    an engine's exit
-    unblocked by the process ending; then: out of rotation → new process → ``resync`` → routable again
-    gives up     after ``max_restarts`` restarts within the run: the run stops with the engine's last words
+waits for    an engine's exit
+unblocked by the process ending; then: out of rotation → new process → ``resync`` → routable again
+gives up     after ``max_restarts`` restarts within the run: the run stops with the engine's last words
+
+A request whose engine went away is sent again, whole, to the next routable one: the caller sees only a delay. An engine
+that cannot be reached although its process lives is killed, so that the one way back into rotation is a restart.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 
 import anyio
 import anyio.abc
@@ -53,6 +56,7 @@ class EngineGroup:
         self._children: dict[int, Child] = {}
         self._changes = Changes()
         self.restarts = 0
+        self.tokens_generated = 0
 
     @property
     def engines(self) -> list[Engine]:
@@ -101,42 +105,67 @@ class EngineGroup:
             await self._start(index)
             self._note(f"engine {index} is back in rotation")
 
-    async def _route(self, key: str) -> Engine:
+    async def _route(self, key: str) -> int:
         if not self._routable:
             await self._changes.until(
                 lambda: bool(self._routable), awaiting=lambda: "a routable engine", seconds=self._patience
             )
-        engines = self.engines
-        return engines[zlib.crc32(key.encode()) % len(engines)]
+        routable = sorted(self._routable)
+        return routable[zlib.crc32(key.encode()) % len(routable)]
 
     async def generate(self, requests: Sequence[GenerateRequest]) -> list[Completion]:
-        """Continue every prompt on the engine that holds its episode."""
-        if not requests:
-            return []
-        shards: dict[int, tuple[Engine, list[int]]] = {}
+        """Continue every prompt on the engine that holds its episode; sent again when that engine goes away."""
+        done: dict[int, Completion] = {}
+        while len(done) < len(requests):
+            refused: list[EngineError] = []
+            async with anyio.create_task_group() as group:
+                for index, positions in (await self._shards(requests, done)).items():
+                    group.start_soon(self._generate_on, index, requests, positions, done, refused)
+            if refused:
+                raise refused[0]
+        self.tokens_generated += sum(len(completion.token_ids) for completion in done.values())
+        return [done[position] for position in range(len(requests))]
+
+    async def _shards(self, requests: Sequence[GenerateRequest], done: Container[int]) -> dict[int, list[int]]:
+        """Positions of the requests that are still open, by the engine that takes them."""
+        shards: dict[int, list[int]] = {}
         for position, request in enumerate(requests):
-            engine = await self._route(request.request_id.rpartition("/")[0])
-            shards.setdefault(id(engine), (engine, []))[1].append(position)
-        if len(shards) == 1:
-            return await next(iter(shards.values()))[0].generate(requests)
-        completions: dict[int, Completion] = {}
+            if position not in done:
+                index = await self._route(request.request_id.rpartition("/")[0])
+                shards.setdefault(index, []).append(position)
+        return shards
 
-        async def run_shard(engine: Engine, positions: list[int]) -> None:
-            for position, completion in zip(
-                positions, await engine.generate([requests[p] for p in positions]), strict=True
-            ):
-                completions[position] = completion
+    async def _generate_on(
+        self,
+        index: int,
+        requests: Sequence[GenerateRequest],
+        positions: Sequence[int],
+        done: dict[int, Completion],
+        refused: list[EngineError],
+    ) -> None:
+        engine = self._routable.get(index)
+        if engine is None:
+            return  # it left the rotation between routing and now: routed again
+        try:
+            completions = await engine.generate([requests[position] for position in positions])
+        except EngineUnavailable:
+            self._drop(index, engine)
+        except EngineError as error:
+            refused.append(error)
+        else:
+            done.update(zip(positions, completions, strict=True))
 
-        async with anyio.create_task_group() as group:
-            for engine, positions in shards.values():
-                group.start_soon(run_shard, engine, positions)
-        return [completions[position] for position in range(len(requests))]
+    def _drop(self, index: int, engine: Engine) -> None:
+        """Out of rotation now; killed, so that the watcher restarts it."""
+        if self._routable.get(index) is engine:
+            del self._routable[index]
+            self._children[index].kill()
 
     async def score(
         self, token_ids: Sequence[NDArray[np.int32]], *, temperature: float = 1.0
     ) -> list[NDArray[np.float32]]:
         """Score on any routable engine."""
-        return await (await self._route("score")).score(token_ids, temperature=temperature)
+        return await self._routable[await self._route("score")].score(token_ids, temperature=temperature)
 
     async def abort(self, request_ids: Sequence[str]) -> None:
         """Abort on every routable engine."""
@@ -150,10 +179,12 @@ class EngineGroup:
 
     async def commit_update(self, version: int, *, running: RunningPolicy = "drain") -> EngineStatus:
         """Commit on every routable engine; the status of the first."""
-        return [await engine.commit_update(version, running=running) for engine in self.engines][0]
+        for engine in self.engines:
+            await engine.commit_update(version, running=running)
+        return await self.status()
 
     async def status(self) -> EngineStatus:
-        """Status of the first routable engine, with the load summed over all."""
+        """Status of the first routable engine."""
         all_status = [await engine.status() for engine in self.engines]
         if not all_status:
             raise EngineUnavailable(explain("no engine is routable", do="wait for its restart"))
