@@ -118,8 +118,9 @@ class EngineGroup:
         done: dict[int, Completion] = {}
         while len(done) < len(requests):
             refused: list[EngineError] = []
+            shards = await self._shards(requests, done)
             async with anyio.create_task_group() as group:
-                for index, positions in (await self._shards(requests, done)).items():
+                for index, positions in shards.items():
                     group.start_soon(self._generate_on, index, requests, positions, done, refused)
             if refused:
                 raise refused[0]
