@@ -1,6 +1,6 @@
 """The border between the program and the person: errors become one message and an exit code.
 
-    0 done · 1 a Windage error · 2 wrong settings or arguments · 70 unexpected · 130 stopped by Ctrl-C
+0 done · 1 a Windage error · 2 wrong settings or arguments · 70 unexpected · 130 stopped by Ctrl-C
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def remember_run(run: Path) -> None:
 
 
 @contextmanager
-def guarded(run: Path | None = None) -> Iterator[None]:
+def guarded(run: Path | None = None) -> Generator[None]:
     """Run a command; this is the one place where any exception ends (the other is the rollout boundary).
 
     Raises:

@@ -79,7 +79,9 @@ def evaluate(
     target: Annotated[str, typer.Argument(metavar="RUN|MODEL", help="A run folder, or a model folder.")],
     overrides: Overrides = None,
     *,
-    recipe: Annotated[str | None, typer.Option(help="Recipe for a model folder (its environment and sampling).")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="Recipe for a model folder (its environment and sampling).")
+    ] = None,
 ) -> None:
     """Evaluate a run's last checkpoint, or a model, on the held-out tasks."""
     with guarded():

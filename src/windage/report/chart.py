@@ -34,12 +34,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """One plot: its lines and its axes. ``zero`` keeps zero in view; ``floor`` is a value the axis must reach."""
+    """One plot: its lines and its axes. ``zero`` keeps zero in view; ``floor`` is a value the axis must
+    reach; ``whole`` marks only whole numbers.
+    """
 
     lines: tuple[Line, ...]
     x_label: str = "batches"
     y_label: str = ""
     percent: bool = False
+    whole: bool = False
     zero: bool = True
     floor: float | None = None
     width: float = 680.0
@@ -72,7 +75,8 @@ def draw(chart: Chart) -> str:
 
 def _x_range(chart: Chart) -> tuple[float, float]:
     values = [value for line in chart.lines for value in line.x]
-    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    low = min(low, 0.0)
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
@@ -85,6 +89,8 @@ def _heights(chart: Chart) -> Iterator[float | None]:
 
 def _grid(chart: Chart, x: Scale, y: Scale) -> Iterator[str]:
     for value in ticks(y.low, y.high):
+        if chart.whole and value != int(value):
+            continue
         at = y(value)
         yield f'<line class="grid" x1="{x.start:g}" x2="{x.stop:g}" y1="{at:.1f}" y2="{at:.1f}"/>'
         text = short(value, percent=chart.percent)

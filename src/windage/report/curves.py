@@ -1,4 +1,4 @@
-"""Columns of ``metrics.jsonl`` as curves: thinned to what a screen can show, smoothed where single batches are noisy."""
+"""Columns of ``metrics.jsonl`` as curves: thinned to what a screen can show, smoothed where noisy."""
 
 from __future__ import annotations
 

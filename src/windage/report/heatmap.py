@@ -45,10 +45,10 @@ def draw_heatmap(heat: Heatmap) -> str:
                     f'height="{heat.row_height - 1:g}"><title>{escape(heat.x_label)} {short(place)}, '
                     f"{escape(heat.bins[row])}: {short(share, percent=True)}</title></rect>"
                 )
-    for value in ticks(across.low, across.high, about=8):
-        parts.append(
-            f'<text class="tick" x="{across(value):.1f}" y="{bottom + 15:g}" text-anchor="middle">{short(value)}</text>'
-        )
+    parts.extend(
+        f'<text class="tick" x="{across(value):.1f}" y="{bottom + 15:g}" text-anchor="middle">{short(value)}</text>'
+        for value in ticks(across.low, across.high, about=8)
+    )
     right = heat.width - _RIGHT
     parts.append(f'<text class="label" x="{right:g}" y="{bottom + 30:g}" text-anchor="end">{heat.x_label}</text>')
     return f'<svg class="heat" viewBox="0 0 {heat.width:g} {height:g}" role="img">{"".join(parts)}</svg>'

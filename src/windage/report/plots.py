@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from windage.report.chart import Chart, Line, draw
 from windage.report.curves import Curves, smooth
 from windage.report.heatmap import Heatmap, draw_heatmap
 from windage.report.run_data import RunData
 from windage.report.scale import short
+from windage.report.sentences import SENTENCES
 
 __all__ = ["Plot", "learning_chart", "plots_of", "staleness_chart"]
 
@@ -33,10 +35,13 @@ def plots_of(run: RunData) -> Iterator[Plot]:
         yield from make(run)
 
 
-def learning_chart(run: RunData, *, width: float = 680.0, height: float = 300.0) -> Chart:
+def learning_chart(run: RunData, *, width: float = 680.0, height: float = 270.0) -> Chart:
     """Reward and success of training batches, and held-out success with its 95 % interval."""
     curves = run.curves
-    lines = [*_noisy(curves, "batch/reward", "reward (train)", 3), *_noisy(curves, "rollout/success", "success (train)", 1)]
+    lines = [
+        *_noisy(curves, "batch/reward", "reward (train)", 3),
+        *_noisy(curves, "rollout/success", "success (train)", 1),
+    ]
     scored = [line for line in run.evaluations if line.get("eval/success") is not None]
     if scored:
         lines.append(
@@ -53,30 +58,25 @@ def learning_chart(run: RunData, *, width: float = 680.0, height: float = 300.0)
     return Chart(lines=tuple(lines), floor=1.0, width=width, height=height)
 
 
-def staleness_chart(run: RunData, *, width: float = 680.0, height: float = 230.0) -> Chart:
+def staleness_chart(run: RunData, *, width: float = 680.0, height: float = 270.0) -> Chart:
     """Mean and largest staleness of each batch, and the hard bound."""
     curves = run.curves
     x = curves.x
     lines = [
-        Line(name="largest", x=x, y=curves.largest("staleness/max"), colour=2),
-        Line(name="mean", x=x, y=curves.mean("staleness/mean"), colour=1),
+        Line(name="largest", x=x, y=curves.largest("staleness/max"), colour=1),
+        Line(name="mean", x=x, y=curves.mean("staleness/mean"), colour=3),
     ]
     if "staleness/bound" in curves:
         lines.append(Line(name="bound", x=x, y=curves.mean("staleness/bound"), colour=6, style="dashed"))
-    return Chart(lines=tuple(lines), y_label="published versions", width=width, height=height, floor=1.0)
+    return Chart(lines=tuple(lines), y_label="published versions", width=width, height=height, floor=1.0, whole=True)
 
 
 def _learning(run: RunData) -> Iterator[Plot]:
-    sentence = (
-        "Held-out success (points, 95 % interval) should rise with training reward (faint: single batches; "
-        "line: moving mean); a gap that opens between them is overfitting to the training tasks."
-    )
-    yield from _plot("Learning curve", sentence, learning_chart(run))
+    yield from _plot("Learning curve", SENTENCES["learning"], learning_chart(run))
 
 
 def _staleness(run: RunData) -> Iterator[Plot]:
-    sentence = "The largest staleness never crosses the dashed bound; a mean near zero would say that the run was on-policy."
-    yield from _plot("Staleness", sentence, staleness_chart(run))
+    yield from _plot("Staleness", SENTENCES["staleness"], staleness_chart(run))
 
 
 def _staleness_map(run: RunData) -> Iterator[Plot]:
@@ -84,17 +84,15 @@ def _staleness_map(run: RunData) -> Iterator[Plot]:
     if not x:
         return
     used = max((j for row in counts for j, value in enumerate(row) if value > 0), default=0) + 1
-    bins = [_bin(low, high) for low, high in zip(edges, edges[1:], strict=False)][:used]
+    bins = [_bin(low, high) for low, high in pairwise(edges)][:used]
     shares = [[value / (sum(row) or 1.0) for value in row[:used]] for row in counts]
-    heat = Heatmap(x=x, bins=bins, shares=shares, y_label="versions")
-    sentence = "Share of each batch's rows by staleness: one dark band is a steady pipeline; dark rows that drift upwards show a queue that grows."
-    yield Plot("Staleness of the rows", sentence, draw_heatmap(heat))
+    heat = Heatmap(x=x, bins=bins, shares=shares, y_label="versions", row_height=max(14.0, min(44.0, 200.0 / used)))
+    yield Plot("Staleness of the rows", SENTENCES["staleness_map"], draw_heatmap(heat))
 
 
 def _ratios(run: RunData) -> Iterator[Plot]:
     chart = _simple(run, (("learner/ess", "effective sample size", 1), ("learner/ess_tokens", "tokens", 3)), floor=1.0)
-    sentence = "Effective share of the batch under its importance ratios: 1 is on-policy; a fall towards 0 says that few tokens carry the update."
-    yield from _plot("Effective sample size", sentence, chart)
+    yield from _plot("Effective sample size", SENTENCES["ratios"], chart)
 
 
 def _share_outside(run: RunData) -> Iterator[Plot]:
@@ -103,8 +101,7 @@ def _share_outside(run: RunData) -> Iterator[Plot]:
         for index, name in enumerate(_present(run, ("outside", "masked", "clipped", "out_of_band")))
     )
     chart = _simple(run, names, percent=True)
-    sentence = "Share of tokens whose ratio lies outside the interval of each channel; all tokens stay in the denominator."
-    yield from _plot("Tokens outside the interval", sentence, chart)
+    yield from _plot("Tokens outside the interval", SENTENCES["share_outside"], chart)
 
 
 def _divergence(run: RunData) -> Iterator[Plot]:
@@ -112,33 +109,34 @@ def _divergence(run: RunData) -> Iterator[Plot]:
         (name, name.removeprefix("learner/").replace("_", " "), index + 1)
         for index, name in enumerate(_present(run, ("kl",), exact=True))
     )
-    sentence = "Distance between the policy that sampled and the one that trains: it grows with staleness and learning rate, and a jump is a warning."
-    yield from _plot("KL divergence (nats per token)", sentence, _simple(run, names))
+    yield from _plot("KL divergence (nats per token)", SENTENCES["divergence"], _simple(run, names))
 
 
 def _trace_product(run: RunData) -> Iterator[Plot]:
     names = sorted(_present(run, ("log_trace", "trace_product", "log_pi_kappa", "log_product")))
     lines = tuple((name, name.rpartition("/")[2].replace("_", " "), index + 1) for index, name in enumerate(names))
-    sentence = "log Πκ over each row: near 0 the correction keeps the signal of far rewards; far below 0 it has cut it, far above it is magnified."
-    yield from _plot("Product of the trace weights", sentence, _simple(run, lines))
+    yield from _plot("Product of the trace weights", SENTENCES["trace_product"], _simple(run, lines))
 
 
 def _loss(run: RunData) -> Iterator[Plot]:
-    names = (("learner/loss", "policy loss", 1), ("learner/entropy", "entropy (nats)", 3), ("learner/grad_norm", "gradient norm", 2))
-    sentence = "Entropy that collapses to 0 ends exploration; gradient norms with spikes ask for a smaller step or a tighter interval."
-    yield from _plot("Policy update", sentence, _simple(run, names))
+    names = (
+        ("learner/loss", "policy loss", 1),
+        ("learner/entropy", "entropy (nats)", 3),
+        ("learner/grad_norm", "gradient norm", 2),
+    )
+    yield from _plot("Policy update", SENTENCES["loss"], _simple(run, names))
 
 
 def _critic(run: RunData) -> Iterator[Plot]:
     names = (("learner/critic_loss", "critic loss", 2), ("learner/explained_variance", "explained variance", 1))
-    sentence = "Explained variance near 1: the critic predicts the returns; at or below 0 it is no better than a constant."
-    yield from _plot("Critic", sentence, _simple(run, names))
+    yield from _plot("Critic", SENTENCES["critic"], _simple(run, names))
 
 
 def _queue(run: RunData) -> Iterator[Plot]:
-    chart = _simple(run, (("queue/waiting", "waiting", 1), ("queue/in_flight", "in flight", 2)), y_label="groups")
-    sentence = "Waiting near zero: the learner is faster than generation; waiting at its limit: generation is faster and admission holds it back."
-    yield from _plot("Queue", sentence, chart)
+    chart = _simple(
+        run, (("queue/waiting", "waiting", 1), ("queue/in_flight", "in flight", 2)), y_label="groups", whole=True
+    )
+    yield from _plot("Queue", SENTENCES["queue"], chart)
 
 
 def _time(run: RunData) -> Iterator[Plot]:
@@ -153,14 +151,12 @@ def _time(run: RunData) -> Iterator[Plot]:
         if any(seconds):
             lines.append(Line(name=stage, x=curves.x, y=seconds, low=base, high=top, colour=index + 1, style="area"))
         base = top
-    sentence = "Seconds of a step by what the learner did: in a balanced asynchronous run waiting and publishing stay thin."
-    yield from _plot("Time per stage", sentence, Chart(lines=tuple(lines), y_label="s per batch"))
+    yield from _plot("Time per stage", SENTENCES["time"], Chart(lines=tuple(lines), y_label="s per batch"))
 
 
 def _speed(run: RunData) -> Iterator[Plot]:
     names = (("speed/engine_tokens", "engine", 1), ("speed/learner_tokens", "learner", 2))
-    sentence = "Tokens sampled per second of wall clock, and trained per second of training."
-    yield from _plot("Tokens per second", sentence, _simple(run, names, y_label="tokens/s"))
+    yield from _plot("Tokens per second", SENTENCES["speed"], _simple(run, names, y_label="tokens/s"))
 
 
 def _plot(title: str, sentence: str, chart: Chart) -> Iterator[Plot]:
@@ -174,13 +170,16 @@ def _simple(
     *,
     y_label: str = "",
     percent: bool = False,
+    whole: bool = False,
     floor: float | None = None,
 ) -> Chart:
     curves = run.curves
     lines = tuple(
-        Line(name=label, x=curves.x, y=curves.mean(name), colour=colour) for name, label, colour in names if name in curves
+        Line(name=label, x=curves.x, y=curves.mean(name), colour=colour)
+        for name, label, colour in names
+        if name in curves
     )
-    return Chart(lines=lines, y_label=y_label, percent=percent, floor=floor)
+    return Chart(lines=lines, y_label=y_label, percent=percent, whole=whole, floor=floor)
 
 
 def _noisy(curves: Curves, name: str, label: str, colour: int) -> list[Line]:

@@ -52,7 +52,7 @@ def ticks(low: float, high: float, *, about: int = 5) -> list[float]:
     """
     raw = (high - low) / about
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= 0.7 * raw)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(index * step, 12) for index in range(first, last + 1)]
 

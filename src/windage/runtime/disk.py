@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
+def disk_errors(path: Path) -> Generator[None]:
     """Turn "disk full" and "may not write here" into a :class:`DataError`; other errors pass.
 
     Raises:
@@ -31,7 +31,9 @@ def disk_errors(path: Path) -> Iterator[None]:
                 explain(f"disk full while writing {path}", do="free some space, then: windage resume")
             ) from error
         if error.errno in _REFUSED:
-            raise DataError(explain(f"cannot write {path}", got=error.strerror, expected="a writable folder")) from error
+            raise DataError(
+                explain(f"cannot write {path}", got=error.strerror, expected="a writable folder")
+            ) from error
         raise
 
 

@@ -16,6 +16,12 @@ LEARNER_METRICS: tuple[Metric, ...] = tuple(
         ("entropy", "nats", "action tokens of the batch", "Entropy of the policy", "report"),
         ("grad_norm", "", "", "Norm of the policy's gradient before clipping", "report"),
         ("critic_loss", "", "action tokens of the batch", "Half squared error against the returns", "report"),
-        ("explained_variance", "share", "action tokens of the batch", "Variance of the returns the critic explains", ""),
+        (
+            "explained_variance",
+            "share",
+            "action tokens of the batch",
+            "Variance of the returns the critic explains",
+            "",
+        ),
     )
 )

@@ -88,7 +88,7 @@ def wilson(successes: float, episodes: float, *, z: float = 1.96) -> tuple[float
 
 
 def _constant_groups(batch: TrainBatch, first_rows: np.ndarray) -> Mean:
-    """Share of groups with two or more members whose raw outcomes are all equal: they give no group-relative gradient."""
+    """Share of groups of two or more whose raw outcomes are all equal: they give no group-relative gradient."""
     by_group: dict[int, list[float]] = {}
     for index in first_rows:
         by_group.setdefault(int(batch.group_of[index]), []).append(float(batch.rewards[index]))

@@ -139,7 +139,9 @@ def parse_override(text: str) -> tuple[tuple[str, ...], Any]:
     keys = tuple(key.strip().split("."))
     if not equals or not all(keys):
         raise ConfigError(
-            explain("cannot read an override", got=repr(text), expected="key=value or key.sub=value", do="e.g. steps=50")
+            explain(
+                "cannot read an override", got=repr(text), expected="key=value or key.sub=value", do="e.g. steps=50"
+            )
         )
     return keys, parse_yaml(value, source=f"the value of {key.strip()}")
 

@@ -17,7 +17,7 @@ __all__ = ["dump_yaml", "parse_yaml", "read_yaml"]
 class _Loader(yaml.SafeLoader):
     """SafeLoader with YAML 1.2's plain scalars; PyYAML's own read ``1e-5`` as text and ``on`` as true."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen:
@@ -98,9 +98,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def dump_yaml(data: Any) -> str:
-    """YAML text that :func:`parse_yaml` reads back exactly.
+    r"""YAML text that :func:`parse_yaml` reads back exactly.
 
     >>> dump_yaml({"lr": 1e-05, "clip": [0.8, 1.2]})
-    'lr: 1e-05\\nclip: [0.8, 1.2]\\n'
+    'lr: 1e-05\nclip: [0.8, 1.2]\n'
     """
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

@@ -1,17 +1,17 @@
 """The run folder: everything a run leaves behind, and the lock that keeps two trainers out of one folder.
 
-    config.yaml         the resolved recipe, loadable again
-    metrics.jsonl       one line a batch
-    evaluations.jsonl   one line a held-out evaluation
-    samples.jsonl       a few held-out episodes as text
-    tensorboard/  checkpoints/  logs/  store.sqlite  summary.json  report.html
+config.yaml         the resolved recipe, loadable again
+metrics.jsonl       one line a batch
+evaluations.jsonl   one line a held-out evaluation
+samples.jsonl       a few held-out episodes as text
+tensorboard/  checkpoints/  logs/  store.sqlite  summary.json  report.html
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -66,13 +66,16 @@ class RunFolder:
         if not folder.config.is_file():
             raise DataError(
                 explain(
-                    "no run here", got=str(path), expected="a run folder with config.yaml", do="start one: windage train"
+                    "no run here",
+                    got=str(path),
+                    expected="a run folder with config.yaml",
+                    do="start one: windage train",
                 )
             )
         return folder
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Generator[None]:
         """Hold the folder for one trainer; the lock falls with the process, however it ends.
 
         Raises:
@@ -154,7 +157,9 @@ def _refuse_foreign(folder: RunFolder) -> None:
         return
     if folder.config.exists():
         raise DataError(
-            explain(f"{path} holds a run already", do=f"go on with it: windage resume {path}; or choose another --run-dir")
+            explain(
+                f"{path} holds a run already", do=f"go on with it: windage resume {path}; or choose another --run-dir"
+            )
         )
     raise DataError(
         explain(

@@ -51,7 +51,9 @@ class JsonLinesSink:
 class Sinks:
     """Writes to every sink. ``note`` is told once when a service fails; the run goes on without it."""
 
-    def __init__(self, local: Sequence[Sink], services: Sequence[TrackingService], *, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, local: Sequence[Sink], services: Sequence[TrackingService], *, note: Callable[[str], None]
+    ) -> None:
         self._local = tuple(local)
         self._services = list(services)
         self._note = note

@@ -6,11 +6,12 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # pyright: ignore[reportAttributeAccessIssue]
+from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary  # pyright: ignore[reportAttributeAccessIssue]
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from windage.runtime.disk import disk_errors
@@ -65,7 +66,7 @@ def _summary_value(name: str, value: Any) -> Any:
 
 def _histogram(edges: list[float], counts: list[float]) -> Any:
     """TensorBoard's form: right edges of the bins, and moments taken at the middle of each bin."""
-    middles = [(low + high) / 2 for low, high in zip(edges, edges[1:], strict=False)]
+    middles = [(low + high) / 2 for low, high in pairwise(edges)]
     return HistogramProto(
         min=edges[0],
         max=edges[-1],
