@@ -58,12 +58,13 @@ class _TokenLogprobs(torch.autograd.Function):
         entropy: bool,  # noqa: FBT001
     ) -> tuple[Tensor, Tensor]:
         count = len(token_ids)
+        narrow_weight = weight.to(hidden.dtype)
         logprobs = torch.empty(count, dtype=torch.float32, device=hidden.device)
         normaliser = torch.empty_like(logprobs)
         measured = torch.empty_like(logprobs) if entropy else logprobs.new_empty(0)
         for start in range(0, count, size):
             stop = start + size
-            scores = _scores(hidden[start:stop], weight, bias, soft_cap)[0].div_(temperature)
+            scores = _scores(hidden[start:stop], narrow_weight, bias, soft_cap)[0].div_(temperature)
             norm = scores.logsumexp(-1)
             normaliser[start:stop] = norm
             logprobs[start:stop] = scores.gather(1, token_ids[start:stop, None])[:, 0] - norm
@@ -82,12 +83,13 @@ class _TokenLogprobs(torch.autograd.Function):
         upstream = gradients[0]
         assert upstream is not None
         need_hidden, need_weight, need_bias = ctx.needs_input_grad[:3]
+        narrow_weight = weight.to(hidden.dtype)
         grad_hidden = torch.empty_like(hidden) if need_hidden else None
         grad_weight = torch.zeros_like(weight) if need_weight else None
         grad_bias = torch.zeros_like(bias) if need_bias else None
         for start in range(0, len(token_ids), size):
             part = slice(start, start + size)
-            scores, slope = _scores(hidden[part], weight, bias, soft_cap)
+            scores, slope = _scores(hidden[part], narrow_weight, bias, soft_cap)
             wide = scores.div_(temperature).sub_(normaliser[part, None]).exp_()
             wide.mul_(-upstream[part, None])
             wide.scatter_add_(1, token_ids[part, None], upstream[part, None].to(wide.dtype))
@@ -96,12 +98,20 @@ class _TokenLogprobs(torch.autograd.Function):
                 wide.mul_(slope)
             narrow = wide.to(hidden.dtype)
             if grad_hidden is not None:
-                torch.matmul(narrow, weight.to(hidden.dtype), out=grad_hidden[part])
+                torch.matmul(narrow, narrow_weight, out=grad_hidden[part])
             if grad_weight is not None:
-                grad_weight.addmm_(narrow.t().to(grad_weight.dtype), hidden[part].to(grad_weight.dtype))
+                _accumulate(grad_weight, narrow, hidden[part])
             if grad_bias is not None:
                 grad_bias.add_(wide.sum(0))
         return grad_hidden, grad_weight, grad_bias, None, None, None, None, None
+
+
+def _accumulate(total: Tensor, narrow: Tensor, hidden: Tensor) -> None:
+    """``total += narrowᵀ hidden``; the product in the type of its factors, the sum in ``total``'s."""
+    if total.dtype == hidden.dtype:
+        total.addmm_(narrow.t(), hidden)
+    else:
+        total.add_(narrow.t() @ hidden)
 
 
 def _scores(
@@ -109,7 +119,7 @@ def _scores(
 ) -> tuple[Tensor, Tensor | None]:
     """float32 scores of a chunk, [n, V], and the soft cap's slope where there is one."""
     cut = None if bias is None else bias.to(hidden.dtype)
-    scores = F.linear(hidden, weight.to(hidden.dtype), cut).float()
+    scores = F.linear(hidden, weight, cut).float()
     if soft_cap is None:
         return scores, None
     bent = torch.tanh_(scores.div_(soft_cap))

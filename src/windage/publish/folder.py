@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windage.errors import DataError, explain
+from windage.errors import DataError, WindageError, explain
 
 __all__ = ["MARKER", "Draft", "committed", "drop_old_versions", "read_marker", "version_folder", "writing"]
 
@@ -31,11 +31,12 @@ class Draft:
 
 
 @contextmanager
-def writing(target: Path, what: str) -> Iterator[Draft]:
+def writing(target: Path, what: str, *, error: type[WindageError] = DataError) -> Iterator[Draft]:
     """Write a folder that becomes ``target`` when the block ends, complete, or not at all.
 
     Raises:
-        DataError: the disk is full or refuses; nothing of the draft is left, and an older ``target`` is untouched.
+        DataError: (or ``error``) the disk is full or refuses; nothing of the draft is left, and an older ``target`` is
+            untouched.
     """
     draft = Draft(target.parent / f".{target.name}.partial-{os.getpid()}")
     done = False
@@ -45,14 +46,14 @@ def writing(target: Path, what: str) -> Iterator[Draft]:
         yield draft
         _commit(draft, target)
         done = True
-    except OSError as error:
-        raise DataError(
+    except OSError as cause:
+        raise error(
             explain(
                 f"cannot write {what} to {target}",
-                got=error.strerror or str(error),
+                got=cause.strerror or str(cause),
                 do="free space there or choose another place; what was committed before is untouched",
             )
-        ) from error
+        ) from cause
     finally:
         if not done:
             shutil.rmtree(draft.folder, ignore_errors=True)
