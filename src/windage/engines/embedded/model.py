@@ -34,6 +34,7 @@ class ServedModel:
         self.hf = _load(self.folder, self.dtype, trust=config.trust_remote_code).to(self.device).eval()
         self.hf.requires_grad_(requires_grad=False)
         self.tokenizer = _tokenizer(self.folder, trust=config.trust_remote_code)
+        self._texts: dict[int, str] = {}
         self.text_config = self.hf.config.get_text_config()
         self.head = self.hf.get_output_embeddings()
         if not isinstance(self.head, nn.Linear):
@@ -72,6 +73,17 @@ class ServedModel:
         """Call after the weights changed in place."""
         if self.lean is not None:
             self.lean.refresh()
+
+    def decode(self, ids: list[int]) -> str:
+        """Text of ``ids``, special tokens included; empty without a tokenizer."""
+        return "" if self.tokenizer is None else self.tokenizer.decode(ids, skip_special_tokens=False)
+
+    def text_of(self, token: int) -> str:
+        """Text of one id alone (remembered)."""
+        text = self._texts.get(token)
+        if text is None:
+            text = self._texts[token] = self.decode([token])
+        return text
 
     @property
     def eos_ids(self) -> tuple[int, ...]:
@@ -163,7 +175,8 @@ def _plain_forward(model: Any, ids: list[int], limit: int) -> tuple[Tensor, KVSh
     with torch.inference_mode():
         out = model(input_ids=tokens, use_cache=True)
     model.set_attn_implementation(ATTENTION_NAME)
-    layers = (out["cache"] if "cache" in out else out.past_key_values).layers  # renamed in newer transformers
+    cache = out.get("cache")  # the name in newer transformers
+    layers = (out.past_key_values if cache is None else cache).layers
     keys, values = layers[0].keys, layers[0].values
     shape = KVShape(
         layers=len(layers),

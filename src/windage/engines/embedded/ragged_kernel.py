@@ -24,13 +24,14 @@ def make_kernel(threads: int) -> Any:
     [rows] · ``window`` 0 = no limit. Returns [rows, heads, value_dim].
     """
     loop = _loop_threads if threads > 1 else _loop_alone
-    if threads > 1:
-        numba.set_num_threads(min(threads, int(numba.config.NUMBA_NUM_THREADS)))  # type: ignore[attr-defined]
+    threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
 
     def ragged(
         query: Tensor, keys: Tensor, values: Tensor, slots: Tensor, lengths: Tensor, scale: float, window: int
     ) -> Tensor:
         out = torch.empty(*query.shape[:2], values.shape[-1])
+        if threads > 1:
+            numba.set_num_threads(threads)  # a setting of the calling thread
         loop(
             query.contiguous().numpy(),
             keys.numpy(),

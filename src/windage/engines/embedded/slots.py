@@ -78,10 +78,8 @@ class SlotTable:
             return None
         if source is not None and slot is not source:
             self._store.copy(source.index, slot.index, shared)
-            slot.routes = _cut(source.routes, shared)
             self.tokens_copied += shared
-        elif source is None:
-            slot.routes = []
+        slot.routes = _cut(source.routes, shared) if source is not None else []
         self._clock += 1
         slot.ids, slot.computed, slot.busy, slot.mixed, slot.used = ids, shared, True, False, self._clock
         self.tokens_reused += shared
