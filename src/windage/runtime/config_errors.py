@@ -51,6 +51,8 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
 def known_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Every dotted key a model accepts, those of every member of a union included."""
     for name, info in model.model_fields.items():
+        if info.exclude:  # a field that no recipe may set
+            continue
         yield f"{prefix}{name}"
         for inner in _models(info.annotation):
             yield from known_keys(inner, f"{prefix}{name}.")
@@ -76,7 +78,7 @@ def _unknown(key: str, model: type[BaseModel], loc: Sequence[int | str]) -> str:
     """An unknown key: the nearest name in the same block, else the same name elsewhere, else the list."""
     head, _, last = key.rpartition(".")
     block = _block(model, loc[:-1])
-    here = list(block.model_fields) if block else []
+    here = [name for name, info in block.model_fields.items() if not info.exclude] if block else []
     near = difflib.get_close_matches(last, here, n=1, cutoff=0.6)
     elsewhere = sorted({known for known in known_keys(model) if known.rpartition(".")[2] == last})
     if near:
