@@ -40,9 +40,7 @@ def save_checkpoint(state: LearnerState, target: Path) -> None:
             "rng": _rng(),
         }
         saved(lambda: torch.save(rest, draft.folder / "state.pt"))
-        draft.marker.update(
-            format=_FORMAT, version=state.version, step=state.step, critic_batches=state.critic_batches
-        )
+        draft.marker.update(format=_FORMAT, version=state.version, step=state.step, critic_batches=state.critic_batches)
 
 
 def load_checkpoint(state: LearnerState, source: Path) -> None:
@@ -96,7 +94,13 @@ def _rng() -> dict[str, Any]:
     return {
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        "numpy": [str(name), torch.tensor(np.asarray(keys).astype(np.int64)), int(position), int(has_gauss), float(cached)],
+        "numpy": [
+            str(name),
+            torch.tensor(np.asarray(keys).astype(np.int64)),
+            int(position),
+            int(has_gauss),
+            float(cached),
+        ],
         "python": list(random.getstate()[1]),
     }
 

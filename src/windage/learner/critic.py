@@ -47,7 +47,9 @@ class SeparateCritic(nn.Module):
         return out.last_hidden_state[0]
 
 
-def build_critic(config: CriticConfig, policy: Policy, *, folder: Path, seed: int, trust: bool) -> ValueHead | SeparateCritic:
+def build_critic(
+    config: CriticConfig, policy: Policy, *, folder: Path, seed: int, trust: bool
+) -> ValueHead | SeparateCritic:
     """The configured critic on the policy's device, seeded.
 
     Raises:

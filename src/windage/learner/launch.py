@@ -8,6 +8,7 @@ from pathlib import Path
 
 from windage.errors import LearnerError
 from windage.learner.client import LearnerClient
+from windage.learner.rpc import Reply, rebuild
 from windage.learner.setup import LearnerSetup
 from windage.processes import Child, ChildDied, spawn
 
@@ -25,7 +26,8 @@ async def launch(
     """Start ``python -m windage.learner`` and wait until its model is loaded; ``note`` hears progress lines.
 
     Raises:
-        LearnerError: it ended before it was ready (missing model, bad setting); its words are in the message.
+        ConfigError, DataError: a setting or the model is wrong.
+        LearnerError: it ended before it was ready; its last words are in the message.
         DeadlineExceeded: it was not ready within ``deadline`` seconds.
     """
     try:
@@ -39,6 +41,9 @@ async def launch(
         )
     except ChildDied as error:
         raise LearnerError(str(error)) from error
+    if "error" in child.ready:
+        await child.stop()
+        raise rebuild(Reply(status="error", kind=child.ready["kind"], text=child.ready["error"]))
     return child, LearnerClient(child, deadline=call_deadline, note=note)
 
 

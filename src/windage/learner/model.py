@@ -39,15 +39,20 @@ class Policy:
         self.width = int(text.hidden_size)
         self.soft_cap: float | None = getattr(text, "final_logit_softcapping", None)
 
-    def logprobs(self, hidden: Tensor, token_ids: Tensor, *, entropy: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Log-prob of each token from the hidden state before it, f32 [N]; see :mod:`windage.learner.head`."""
+    def logprobs(
+        self, hidden: Tensor, token_ids: Tensor, *, entropy: bool = False, temperature: float | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Log-prob of each token from the hidden state before it, f32 [N]; see :mod:`windage.learner.head`.
+
+        ``temperature`` None is that of the rollouts.
+        """
         weight, bias = self.head.weight, self.head.bias
         return token_logprobs(
             hidden=hidden.to(self.compute),
             weight=weight[: self.limit] if self.limit < len(weight) else weight,
             bias=None if bias is None else bias[: self.limit],
             token_ids=token_ids,
-            temperature=self.temperature,
+            temperature=self.temperature if temperature is None else temperature,
             soft_cap=self.soft_cap,
             chunk=self.chunk,
             entropy=entropy,
@@ -157,7 +162,9 @@ def _local(model: PathModel) -> Path:
     if folder.exists():
         return folder
     if model.path.count("/") != 1 or model.path.startswith((".", "~", "/")):
-        raise DataError(explain("no model", got=model.path, expected="a folder with config.json, or owner/name on the hub"))
+        raise DataError(
+            explain("no model", got=model.path, expected="a folder with config.json, or owner/name on the hub")
+        )
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 

@@ -49,7 +49,9 @@ class Qwen3RandomModel(BaseModel):
             )
         if self.head_dim is None and self.hidden % self.heads:
             raise ValueError(
-                explain("heads must divide hidden", got=(self.hidden, self.heads), do="set model.head_dim, or change one")
+                explain(
+                    "heads must divide hidden", got=(self.hidden, self.heads), do="set model.head_dim, or change one"
+                )
             )
         return self
 

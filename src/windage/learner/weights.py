@@ -71,5 +71,3 @@ def saved(write: Callable[[], object]) -> None:
         write()
     except (SafetensorError, RuntimeError) as error:
         raise OSError(str(error).splitlines()[0]) from error
-
-

@@ -132,7 +132,9 @@ class Publisher:
         _, ours, theirs = self._confirmed.get(id(engine), (engine, published.fingerprint, ""))
         if ours != published.fingerprint and theirs == status.fingerprint:
             raise PublishError(
-                explain(what, got=f"unchanged fingerprint {theirs[:12]}", expected="new weights", do=f"see {published.path}")
+                explain(
+                    what, got=f"unchanged fingerprint {theirs[:12]}", expected="new weights", do=f"see {published.path}"
+                )
             )
         wanted = np.asarray(published.probe_logprobs, dtype=np.float64)
         if scores.shape != wanted.shape:
