@@ -1,6 +1,6 @@
 """The border between the program and the person: errors become one message and an exit code.
 
-0 done · 1 a Windage error · 2 wrong settings or arguments · 70 unexpected · 130 stopped by Ctrl-C
+0 done · 1 an error · 2 wrong settings or arguments · 130 stopped by Ctrl-C
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _finish(error: BaseException) -> None:
     if not isinstance(error, Exception):
         raise error
     _say(f"unexpected error: {type(error).__name__}: {error}\nthe traceback is in {_save(error)}")
-    raise SystemExit(70) from None
+    raise SystemExit(1) from None
 
 
 def _interrupted() -> None:

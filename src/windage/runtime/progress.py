@@ -6,11 +6,11 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self, TextIO
 
-__all__ = ["PlainProgress", "Progress", "QuietProgress", "cells_of", "number", "open_progress"]
+__all__ = ["PlainProgress", "Progress", "QuietProgress", "cells_of", "duration", "number", "open_progress"]
 
 
 class Progress(Protocol):
@@ -85,6 +85,7 @@ class PlainProgress:
         self._every = every
         self._clock = clock
         self._printed = -math.inf
+        self._started = clock()
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +103,12 @@ class PlainProgress:
             return
         self._printed = now
         cells = (f"{label} {text}" for label, text in cells_of(step_metrics))
-        self.note(f"step {step + 1}/{self._steps}  " + "  ".join(cells))
+        self.note(f"step {step + 1}/{self._steps}  " + "  ".join([*cells, *self._left(step + 1, now)]))
+
+    def _left(self, done: int, now: float) -> Iterator[str]:
+        """Time to the end at the mean speed of this session; nothing at the end."""
+        if self._first < done < self._steps:
+            yield f"left {duration((now - self._started) / (done - self._first) * (self._steps - done))}"
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -130,6 +136,17 @@ def cells_of(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("skipped", number(_first(values, "outcome/skipped"), ".0f")),
     ]
     return [(label, text) for label, text in cells if text and not (label == "skipped" and text == "0")]
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds, the last two with two digits.
+
+    >>> duration(3725.4), duration(95)
+    ('1:02:05', '01:35')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"
 
 
 def number(value: float | None, form: str) -> str:
