@@ -11,7 +11,7 @@ from windage.engines.embedded.model import ServedModel
 from windage.engines.protocol import GenerateRequest
 from windage.errors import EngineError, explain
 
-__all__ = ["check_ids", "check_request", "check_score"]
+__all__ = ["as_ids", "check_ids", "check_request", "check_score"]
 
 
 def check_request(request: GenerateRequest, model: ServedModel, *, cache: int) -> None:
@@ -79,3 +79,16 @@ def check_ids(ids: NDArray[np.int32], name: str, *, limit: int) -> None:
                 expected=f"0 <= id < {limit}",
             )
         )
+
+
+def as_ids(ids: Sequence[int], *, limit: int) -> NDArray[np.int32]:
+    """Ids from JSON as an array; numbers of any size are refused here, not overflowed.
+
+    Raises:
+        EngineError: an id outside the vocabulary.
+    """
+    if wrong := [token for token in ids if not 0 <= token < limit]:
+        raise EngineError(
+            explain("the prompt has ids outside the vocabulary", got=wrong[:8], expected=f"0 <= id < {limit}")
+        )
+    return np.array(ids, dtype=np.int32)

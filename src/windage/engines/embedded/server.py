@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from windage.engines.embedded.hang_up import until_done
 from windage.engines.embedded.model import ServedModel
+from windage.engines.embedded.openai_api.routes import OpenAIRoutes
 from windage.engines.embedded.scheduler import EngineBusy, Scheduler
 from windage.engines.embedded.wire import BeginUpdate, CommitUpdate, ScoreRequest
 from windage.engines.protocol import GenerateRequest
 from windage.errors import WindageError
 from windage.records.codec import decode, encode
 
-__all__ = ["make_app", "until_done"]
+__all__ = ["make_app"]
 
-T = TypeVar("T")
 MSGPACK = "application/msgpack"
 
 
@@ -43,6 +43,7 @@ def make_app(
             Route("/begin_update", routes.begin_update, methods=["POST"]),
             Route("/commit_update", routes.commit_update, methods=["POST"]),
             Route("/status", routes.status, methods=["GET"]),
+            *OpenAIRoutes(model, scheduler).routes(),
         ],
         exception_handlers={WindageError: _refuse},
         lifespan=lifespan,
@@ -84,24 +85,6 @@ class _Native:
     async def status(self, request: Request) -> Response:
         del request
         return _msgpack(self._scheduler.status())
-
-
-async def until_done(request: Request, job: Future[T], *, leave: Callable[[], Any]) -> T:
-    """The job's result; when the caller hangs up first, ``leave()`` ends the job."""
-    result = asyncio.wrap_future(job)
-    hung_up = asyncio.ensure_future(_disconnect(request))
-    try:
-        await asyncio.wait({result, hung_up}, return_when=asyncio.FIRST_COMPLETED)
-        if not result.done():
-            leave()
-        return await result
-    finally:
-        hung_up.cancel()
-
-
-async def _disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

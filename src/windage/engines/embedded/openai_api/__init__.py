@@ -1,0 +1,1 @@
+"""OpenAI-compatible routes of the embedded engine, with token capture."""
