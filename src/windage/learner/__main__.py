@@ -17,9 +17,9 @@ def main() -> int:
     inbox = Inbox()
     try:
         setup = LearnerSetup.model_validate(inbox.config)
+        from windage.learner.numbers import fix_numbers
         from windage.learner.serve import serve
         from windage.learner.service import Service
-        from windage.learner.numbers import fix_numbers
 
         fix_numbers(setup.learner)
         service = Service(setup)

@@ -43,7 +43,7 @@ def _attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: Tensor | None,  # noqa: ARG001
+    attention_mask: Tensor | None,
     scaling: float | None = None,
     sliding_window: int | None = None,
     **settings: Any,

@@ -55,7 +55,7 @@ class _TokenLogprobs(torch.autograd.Function):
         temperature: float,
         soft_cap: float | None,
         size: int,
-        entropy: bool,  # noqa: FBT001
+        entropy: bool,
     ) -> tuple[Tensor, Tensor]:
         count = len(token_ids)
         narrow_weight = weight.to(hidden.dtype)

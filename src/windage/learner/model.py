@@ -107,8 +107,7 @@ def load_policy(folder: Path, *, config: LearnerConfig, limit: int, temperature:
     device = pick_device(config.device)
     hf.to(device)
     if config.gradient_checkpointing:
-        hf.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        hf.train()
+        _recompute_activations(hf)
     return Policy(hf, config=config, device=device, limit=min(limit, len(head.weight)), temperature=temperature)
 
 
@@ -119,7 +118,9 @@ def open_model(folder: Path, *, trust: bool) -> Any:
         DataError: missing or unreadable.
     """
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     if not (folder / "config.json").exists():
         raise DataError(explain("no model", got=str(folder), expected="a folder with config.json and weights"))
     try:
@@ -197,6 +198,16 @@ def _random(model: Qwen3RandomModel, vocab: int) -> Any:
         return Qwen3ForCausalLM(config)
 
 
+def _recompute_activations(hf: Any) -> None:
+    """Keep layer inputs only; recompute the rest in the backward pass."""
+    settings = {"use_reentrant": False}
+    if hasattr(hf, "activation_checkpointing_enable"):
+        hf.activation_checkpointing_enable(settings)
+    else:  # transformers < 5.2
+        hf.gradient_checkpointing_enable(settings)
+    hf.train()
+
+
 def _freeze(hf: Any, count: int) -> None:
     trunk = getattr(hf, hf.base_model_prefix)
     layers = next((m for m in trunk.children() if isinstance(m, nn.ModuleList)), None)
@@ -208,6 +219,6 @@ def _freeze(hf: Any, count: int) -> None:
                 expected="no layers found" if layers is None else f"< {len(layers)} layers",
             )
         )
-    hf.get_input_embeddings().requires_grad_(False)
+    hf.get_input_embeddings().requires_grad_(requires_grad=False)
     for layer in layers[:count]:
-        layer.requires_grad_(False)
+        layer.requires_grad_(requires_grad=False)

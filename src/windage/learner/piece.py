@@ -35,7 +35,7 @@ class Piece:
 
 
 def cut(batch: TrainBatch, whole: TokenBatch, *, only: Sequence[int] | None = None) -> list[Piece]:
-    """The micro-batches of ``batch`` as pieces; ``only`` keeps the named rows. Rows without action tokens are left out."""
+    """The micro-batches of ``batch`` as pieces (of the rows ``only``); rows without action tokens are left out."""
     wanted = set(range(len(batch.rows)) if only is None else only)
     lengths = whole.segments.lengths.tolist()
     chosen = [[row for row in micro.rows if row in wanted and lengths[row] > 0] for micro in batch.micro_batches]

@@ -19,7 +19,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """``status``: ``ok`` (result in ``body``), ``error`` (``kind`` names the class), or ``note`` (text; more follows)."""
+    """``status``: ``ok`` (result in ``body``), ``error`` (``kind`` names its class), or ``note`` (more follows)."""
 
     status: str
     body: bytes = b""

@@ -160,7 +160,7 @@ class Update:
         credit: Any,
         totals: Any,
         live: Tensor | None,
-        joint: bool,  # noqa: FBT001
+        joint: bool,
     ) -> tuple[Tensor, Tensor | None]:
         """Log-probs of a piece and, where the value head moves the trunk, the weighted value loss."""
         if live is not None:
@@ -201,7 +201,7 @@ class Update:
             values, credit.returns[piece.index], entry.values[piece.index], piece.tokens, totals
         )
 
-    def _step(self, policy: bool, critic: bool, tally: _Tally) -> bool:  # noqa: FBT001
+    def _step(self, policy: bool, critic: bool, tally: _Tally) -> bool:
         """Step the optimizers that have gradients, all or none; False when a gradient is not finite."""
         chosen = [(name, opt) for name, opt in self.state.optimizers.items() if (policy, critic)[name == "critic"]]
         norms = [(name, optimizer, optimizer.grad_norm()) for name, optimizer in chosen]

@@ -58,7 +58,7 @@ class Publisher:
         """Write the learner's policy as ``version`` and make it live on every engine.
 
         Raises:
-            PublishError: it could not be written, an engine refused it, or an engine does not serve it after its commit.
+            PublishError: it could not be written, or an engine refused it, or does not serve it after its commit.
         """
         async with self._writer:
             published = await self._learner.publish(version)
