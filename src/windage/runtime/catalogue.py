@@ -105,6 +105,8 @@ _OUTCOME = (
 
 _EVALUATION = (
     Metric("eval/success", Mean, "share", "held-out episodes that did not fail", "Solved held-out tasks", "report"),
+    Metric("eval/success_low", Last, "share", "", "Lower end of the 95 % Wilson interval of eval/success"),
+    Metric("eval/success_high", Last, "share", "", "Upper end of the 95 % Wilson interval of eval/success"),
     Metric("eval/reward", Mean, "reward", "held-out episodes that did not fail", "Raw outcome on held-out tasks"),
     Metric("eval/episodes", Sum, "episodes", "", "Held-out episodes that did not fail"),
     Metric("eval/failures", Sum, "episodes", "", "Held-out episodes that failed (never counted as 0)"),

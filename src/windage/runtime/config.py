@@ -5,9 +5,9 @@ The sections live beside what they configure; rules that span sections are in :m
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from windage.assembly.config import AssemblyConfig
 from windage.environments.tool_math.config import ToolMathConfig
@@ -70,6 +70,11 @@ class RunConfig(BaseModel):
     def deterministic(self) -> bool:
         """Same seed and machine: same bits."""
         return self.mode.is_deterministic
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _async_unless_named(cls, mode: Any) -> Any:
+        return {"name": "async", **mode} if isinstance(mode, dict) else mode
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

@@ -80,15 +80,26 @@ def _unknown(key: str, model: type[BaseModel], loc: Sequence[int | str]) -> str:
     block = _block(model, loc[:-1])
     here = [name for name, info in block.model_fields.items() if not info.exclude] if block else []
     near = difflib.get_close_matches(last, here, n=1, cutoff=0.6)
-    elsewhere = sorted({known for known in known_keys(model) if known.rpartition(".")[2] == last})
-    if near:
+    keys = set(known_keys(model))
+    elsewhere = sorted(known for known in keys if known.rpartition(".")[2] == last)
+    if key in keys:  # a setting of another member of the union
+        advice = f"{head} of another kind has it: {', '.join(_owners(model, loc))}"
+    elif near:
         advice = f"did you mean {'.'.join(filter(None, (head, near[0])))!r}?"
     elif elsewhere:
         advice = f"did you mean {' or '.join(map(repr, elsewhere[:3]))}?"
     else:
-        far = nearest(key, sorted(set(known_keys(model))))
+        far = nearest(key, sorted(keys))
         advice = far or f"known here: {', '.join(here)}"
     return f"unknown key {key!r}; {advice}"
+
+
+def _owners(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
+    """``field=kind`` for the members of the innermost union around ``loc`` that do have its last key."""
+    keys = [(key, block) for key, block in _walk(loc[:-1], model) if block is not None]
+    name, outer = keys[-1]
+    members = _models(outer.model_fields[name].annotation)
+    return [f"{name}={get_args(m.model_fields['name'].annotation)[0]}" for m in members if loc[-1] in m.model_fields]
 
 
 def _wrong_choice(key: str, detail: dict[str, Any]) -> str:
@@ -104,36 +115,38 @@ def _wrong_choice(key: str, detail: dict[str, Any]) -> str:
 
 
 def _key(loc: Sequence[int | str], model: type[BaseModel]) -> str:
-    """The dotted key of a location: union tags, which are no keys, are left out."""
-    keys: list[str] = []
-    block: type[BaseModel] | None = model
-    for place in loc:
-        if block is not None and keys and place not in block.model_fields and _tag_of(block, place):
-            continue
-        keys.append(str(place))
-        block = _inner(block, place, loc) if block is not None else None
-    return ".".join(keys)
+    """The dotted key of a location."""
+    return ".".join(key for key, _ in _walk(loc, model))
 
 
 def _block(model: type[BaseModel], loc: Sequence[int | str]) -> type[BaseModel] | None:
+    """The model at a location, the right member of a union."""
     block: type[BaseModel] | None = model
-    for place in loc:
-        if block is None:
-            return None
-        if place not in block.model_fields and _tag_of(block, place):
-            continue
-        block = _inner(block, place, loc)
+    for key, holder in _walk(loc, model):
+        block, _ = _inside(holder, key, loc[-1])
     return block
 
 
-def _inner(block: type[BaseModel], place: int | str, loc: Sequence[int | str]) -> type[BaseModel] | None:
-    """The model behind one field; of a union, the member whose tag follows in the location."""
-    info = block.model_fields.get(str(place))
-    if info is None:
-        return None
-    members = list(_models(info.annotation))
-    tagged = [member for member in members if any(_tag_of(member, tag) for tag in loc)]
-    return (tagged or members or [None])[0]
+def _walk(loc: Sequence[int | str], model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel] | None]]:
+    """The keys of a location, each with the block that holds it. Tags of unions, which are no keys, are left out."""
+    block: type[BaseModel] | None = model
+    tagged = False
+    for index, place in enumerate(loc):
+        if tagged or "[" in str(place):  # the second: a member of a union of plain types
+            tagged = False
+            continue
+        yield str(place), block
+        block, tagged = _inside(block, place, loc[index + 1] if index + 1 < len(loc) else None)
+
+
+def _inside(
+    block: type[BaseModel] | None, key: int | str, after: int | str | None
+) -> tuple[type[BaseModel] | None, bool]:
+    """The model behind one field, and whether ``after`` is the tag that chose it from a union."""
+    info = block.model_fields.get(str(key)) if block else None
+    members = list(_models(info.annotation)) if info else []
+    chosen = [member for member in members if len(members) > 1 and after is not None and _tag_of(member, after)]
+    return (chosen or members or [None])[0], bool(chosen)
 
 
 def _tag_of(model: type[BaseModel], tag: int | str) -> bool:

@@ -16,6 +16,13 @@ _KNOWN = tuple(
         ("entropy", "nats", "action tokens of the batch", "Entropy of the policy", "report"),
         ("grad_norm", "", "", "Norm of the policy's gradient before clipping", "report"),
         ("critic_loss", "", "action tokens of the batch", "Half squared error against the returns", "report"),
+        ("lr", "", "", "Learning rate of the policy", ""),
+        ("critic_grad_norm", "", "", "Norm of the critic's gradient before clipping", ""),
+        ("policy_updates", "updates", "", "Optimizer updates of the policy in this batch", ""),
+        ("critic_updates", "updates", "", "Optimizer updates of the critic in this batch", ""),
+        ("refused_updates", "batches", "", "1 when a non-finite gradient was refused", ""),
+        ("drift_in_batch", "nats", "action tokens of the batch", "|log-prob after - before the updates|", ""),
+        ("peak_bytes", "bytes", "", "Largest memory of the learner so far", ""),
         (
             "explained_variance",
             "share",
@@ -28,6 +35,7 @@ _KNOWN = tuple(
 
 LEARNER_METRICS: tuple[Metric, ...] = (
     *_KNOWN,
+    Metric("learner/mismatch_*", Last, "nats", "action tokens of that lag", "Quantile of |entry - behaviour log-prob|"),
     Metric("learner/histogram/*", Histogram, "", "", "A distribution over the batch, bin by bin"),
     Metric("learner/*", Last, "", "", "A diagnostic of the algorithm, see its page"),
 )

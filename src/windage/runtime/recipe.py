@@ -178,7 +178,7 @@ def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def _put(settings: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
-    """Set one value; ``mode=sync`` is short for a fresh block ``mode: {name: sync}``."""
+    """Set one value; ``mode=sync`` is short for a fresh block ``mode: {name: sync}``, ``model=FOLDER`` for its path."""
     block = settings
     for key in keys[:-1]:
         inner = block.get(key)
@@ -192,8 +192,14 @@ def _put(settings: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
         block[key] = copy
         block = copy
     last = keys[-1]
-    named = isinstance(value, str) and (len(keys) == 1 and last in {"mode", "algorithm", "environment"})
-    block[last] = {"name": value} if named else value
+    block[last] = _named(last, value) if len(keys) == 1 and isinstance(value, str) else value
+
+
+def _named(section: str, value: str) -> str | dict[str, Any]:
+    """A fresh block for sections that are chosen by name; the text itself for every other setting."""
+    if section == "model" and value not in {"path", "qwen3_random"}:
+        return {"name": "path", "path": value}
+    return {"name": value} if section in {"mode", "model", "algorithm", "environment"} else value
 
 
 def _json(settings: dict[str, Any]) -> str:
