@@ -25,9 +25,12 @@ class TensorBoardSink:
     name = "tensorboard"
 
     def __init__(self, folder: Path, *, first_step: int = 0) -> None:
-        self._path = folder / f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}"
-        with disk_errors(self._path):
+        with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
+        session = len(list(folder.glob("*tfevents*")))  # readers sort sessions by name
+        place = f"{int(time.time())}.{session:03d}.{socket.gethostname()}.{os.getpid()}"
+        self._path = folder / f"events.out.tfevents.{place}"
+        with disk_errors(self._path):
             self._file = self._path.open("wb")
         self._records = RecordWriter(self._file)
         self._put(Event(wall_time=time.time(), file_version="brain.Event:2"))
