@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ _flight: list[Packed] = []
 
 
 @contextmanager
-def rows_of(packed: Packed) -> Iterator[None]:
+def rows_of(packed: Packed) -> Generator[None]:
     """Attention inside the block, backward included, stays within the rows of ``packed``."""
     _flight.append(packed)
     try:
@@ -68,7 +68,7 @@ def _rows(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: floa
     """Attention of [T, heads, dim] row by row, as few calls as the lengths allow."""
     joined: list[Tensor] = []
     for group in packed.groups:
-        mixed = _causal(*(_cells(group, tensor) for tensor in (query, key, value)), scale, window)
+        mixed = _causal(_cells(group, query), _cells(group, key), _cells(group, value), scale, window)
         flat = mixed.transpose(1, 2).reshape(group.rows * group.width, *query.shape[1:2], value.shape[-1])
         joined.append(flat if group.full else flat.index_select(0, group.valid))
     return torch.cat(joined).index_select(0, packed.restore)

@@ -18,7 +18,7 @@ class LoraConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     rank: int = Field(default=16, ge=1)
-    alpha: float = Field(default=32.0, gt=0)
+    alpha: int = Field(default=32, ge=1)
     targets: tuple[str, ...] | Literal["all-linear"] = Field(
         default="all-linear", description="Module names to adapt, or every linear layer but the head."
     )

@@ -46,7 +46,8 @@ class Policy:
 
         ``temperature`` None is that of the rollouts.
         """
-        weight, bias = self.head.weight, self.head.bias
+        weight: Tensor = self.head.weight
+        bias: Tensor | None = getattr(self.head, "bias", None)
         return token_logprobs(
             hidden=hidden.to(self.compute),
             weight=weight[: self.limit] if self.limit < len(weight) else weight,

@@ -16,5 +16,5 @@ def fix_numbers(config: LearnerConfig) -> None:
     torch.set_num_threads(config.threads or max(1, (os.cpu_count() or 2) // 2))
     if config.deterministic:
         torch.use_deterministic_algorithms(mode=True, warn_only=torch.cuda.is_available())
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     torch.backends.cuda.matmul.allow_tf32 = False

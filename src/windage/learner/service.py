@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from windage import algorithms
+from windage.algorithms import get
 from windage.errors import ConfigError, LearnerError, PublishError, explain
 from windage.learner.attention import rows_of
 from windage.learner.checkpoint import load_checkpoint, save_checkpoint
@@ -167,7 +167,7 @@ def _algorithm(settings: Mapping[str, object]) -> Any:
     name = settings.get("name")
     if not isinstance(name, str):
         raise ConfigError(explain("algorithm.name is missing", got=dict(settings), do="name one, for example copc"))
-    return algorithms.get(name, **{key: value for key, value in settings.items() if key != "name"})
+    return get(name, **{key: value for key, value in settings.items() if key != "name"})
 
 
 def _policy_optimizer(policy: Policy, setup: LearnerSetup) -> Optimizer:

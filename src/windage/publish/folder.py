@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,7 @@ class Draft:
 
 
 @contextmanager
-def writing(target: Path, what: str, *, error: type[WindageError] = DataError) -> Iterator[Draft]:
+def writing(target: Path, what: str, *, error: type[WindageError] = DataError) -> Generator[Draft]:
     """Write a folder that becomes ``target`` when the block ends, complete, or not at all.
 
     Raises:
