@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -41,19 +42,16 @@ def test_foreign_folders_and_files_are_left_alone(tmp_path):
 
 
 def test_one_trainer_at_a_time(folder):
-    with folder.locked():
-        with pytest.raises(DataError, match="in use by another trainer"), RunFolder.open(folder.path).locked():
-            pass
+    other = RunFolder.open(folder.path)
+    with folder.locked(), pytest.raises(DataError, match="in use by another trainer"), other.locked():
+        pass
     with folder.locked():
         pass
 
 
 def test_the_lock_names_its_holder(folder):
-    import os
-
-    with folder.locked():
-        with pytest.raises(DataError, match=f"process {os.getpid()}"), RunFolder.open(folder.path).locked():
-            pass
+    with folder.locked(), pytest.raises(DataError, match=f"process {os.getpid()}"), folder.locked():
+        pass
 
 
 def test_rewind_forgets_what_will_be_made_again(folder):

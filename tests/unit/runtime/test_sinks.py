@@ -113,10 +113,11 @@ def test_tensorboard_reads_scalars_and_histograms_and_hides_steps_made_again(fol
     again = open_sinks(tracking, folder, config={}, first_step=2)
     again.write(2, {"batch/reward": 20.0})
     again.close()
-    events = EventAccumulator(str(folder.tensorboard))
+    events = EventAccumulator(str(folder.tensorboard), size_guidance={"histograms": 0})
     events.Reload()
     assert [(event.step, event.value) for event in events.Scalars("batch/reward")] == [(0, 0.0), (1, 1.0), (2, 20.0)]
-    histogram = events.Histograms("staleness/histogram")[0].histogram_value
+    histogram = events.Histograms("staleness/histogram")[1].histogram_value
+    assert [event.step for event in events.Histograms("staleness/histogram")] == [0, 1]
     assert (histogram.num, list(histogram.bucket), list(histogram.bucket_limit)) == (4.0, [3.0, 1.0], [1.0, 2.0])
     assert "learner/kl" not in events.Tags()["scalars"]
 
