@@ -142,4 +142,3 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     other = fresh(tiny_model(tmp_path / "b", layers=3))
     with pytest.raises(DataError, match="cannot restore .*names differ"):
         load_checkpoint(other, tmp_path / "c")
-
