@@ -33,22 +33,28 @@ RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder."
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the run folder.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"windage {version('windage')}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     *,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks (also: WINDAGE_DEBUG=1).")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version),
+    ] = False,
 ) -> None:
     """Asynchronous post-training of language models, corrected for staleness."""
-    from windage.cli.border import set_debug
-
     if debug:
-        set_debug()
-    if version:
-        from importlib.metadata import version as installed
+        from windage.cli.border import set_debug
 
-        typer.echo(f"windage {installed('windage')}")
-        raise typer.Exit
+        set_debug()
 
 
 @app.command()
