@@ -59,6 +59,8 @@ def metric_line(step: int, steps: int, rng: random.Random) -> dict:
         "learner/loss": rng.gauss(0.0, 0.02),
         "learner/kl": abs(rng.gauss(0.02, 0.004)) * (1 + step / steps),
         "learner/ess": 0.94 - 0.1 * step / steps + rng.gauss(0, 0.01),
+        "learner/outside_policy": 0.03 * step / steps,
+        "learner/outside_credit": 0.12 * step / steps,
         "learner/entropy": 0.6 * math.exp(-2 * step / steps),
         "learner/grad_norm": abs(rng.gauss(0.7, 0.2)),
         "learner/critic_loss": 0.1 * math.exp(-step / 20) + 0.02,
