@@ -122,8 +122,7 @@ def open_model(folder: Path, *, trust: bool) -> Any:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    if not (folder / "config.json").exists():
-        raise DataError(explain("no model", got=str(folder), expected="a folder with config.json and weights"))
+    _refuse_foreign(folder)
     try:
         hf = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, trust_remote_code=trust)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
@@ -162,7 +161,7 @@ def _compute(config: LearnerConfig, device: torch.device) -> torch.dtype:
 def _local(model: PathModel) -> Path:
     folder = Path(model.path).expanduser()
     if folder.exists():
-        return folder
+        return _refuse_foreign(folder)
     if model.path.count("/") != 1 or model.path.startswith((".", "~", "/")):
         raise DataError(
             explain("no model", got=model.path, expected="a folder with config.json, or owner/name on the hub")
@@ -176,6 +175,12 @@ def _local(model: PathModel) -> Path:
         raise DataError(
             explain(f"cannot fetch model {model.path!r}", got=str(error).splitlines()[0], do="give a local folder")
         ) from error
+
+
+def _refuse_foreign(folder: Path) -> Path:
+    if not (folder / "config.json").exists():
+        raise DataError(explain("no model", got=str(folder), expected="a folder with config.json and weights"))
+    return folder
 
 
 def _random(model: Qwen3RandomModel, vocab: int) -> Any:

@@ -1,4 +1,4 @@
-"""Batches and a tiny algorithm to feed the learner with, written out so that no formula under test is its own oracle."""
+"""Batches and a tiny algorithm for the learner: no formula under test is its own oracle."""
 
 from dataclasses import dataclass
 

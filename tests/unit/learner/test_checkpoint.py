@@ -140,5 +140,5 @@ def test_a_really_full_disk(tmp_path):
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     save_checkpoint(fresh(tiny_model(tmp_path / "a")), tmp_path / "c")
     other = fresh(tiny_model(tmp_path / "b", layers=3))
-    with pytest.raises(DataError, match="cannot restore .*names differ"):
+    with pytest.raises(DataError, match=r"cannot restore .*names differ"):
         load_checkpoint(other, tmp_path / "c")
