@@ -133,6 +133,7 @@ class Pipeline:
             task = next(self.source, None)
             if task is None:
                 self._source_ended = True
+                self.queue.end()
                 break
             wave.append(self.queue.admit(task))
         return wave
