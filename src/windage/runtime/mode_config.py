@@ -33,7 +33,7 @@ class LaggedMode(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["lagged"] = "lagged"
-    k: int = Field(default=1, ge=0, le=64, description="Lag in published versions, 0 to 64 (k + 1 weights are kept).")
+    k: int = Field(default=1, ge=0, le=64, description="Lag in published versions, 0 to 64.")
     deterministic: bool | None = Field(default=None, description=_DETERMINISTIC)
 
     @property
