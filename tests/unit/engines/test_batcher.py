@@ -143,13 +143,16 @@ def test_abort_keeps_what_was_sampled_and_frees_the_place(qwen):
 def test_swap_in_mid_generation_stamps_each_token(qwen, tmp_path, policy):
     folder = published(qwen, tmp_path / "v1", 1)
     harness = Harness(qwen)
+    ended = harness.run([ask(list(range(40, 70)), max_tokens=4)])[0]  # its cache is retained
     harness.submit([ask(list(range(5, 30)), "a", max_tokens=12)])
     harness.step(5)
     swap(harness.model.hf, stage(harness.model.hf, 1, str(folder)))
     harness.model.refresh()
     harness.batcher.swapped(1, policy)
-    while harness.batcher.busy:
-        harness.step()
+    history = [*range(40, 70), *ended.token_ids.tolist(), 7]
+    after = harness.run([ask(history, max_tokens=1)])[0]
+    expected = plain_logprobs(folder, [*history, *after.token_ids.tolist()])[-1:]
+    np.testing.assert_allclose(after.logprobs, expected, atol=1e-4)
     done = harness.done["a"]
     assert done.policy_version.tolist() == [0] * 5 + [1] * 7
     whole = [*range(5, 30), *done.token_ids.tolist()]
