@@ -1,6 +1,8 @@
 """Store: the queue's write-ahead log in one SQLite file. What it has returned from is on disk, or the run has stopped.
 
-    groups   one line a task for ever: its end in the ledger. Beside it, until a checkpoint covers its batch, the record
+    groups   one line a task for ever: its place in the ledger
+    tasks    what to roll again, while the group is in flight
+    records  the finished group, until a checkpoint covers its batch (apart, so that lines lie dense when it goes)
     batches  which rows make batch n, in which order and cut, written before the learner sees it
     wasted   sampled tokens that no task carries any more (failed members, retried attempts)
 
@@ -32,12 +34,14 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE groups (
   position INTEGER PRIMARY KEY, task_id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, state TEXT NOT NULL, reason TEXT,
   attempt INTEGER NOT NULL, tries INTEGER NOT NULL, version INTEGER, tokens INTEGER NOT NULL,
-  constant INTEGER NOT NULL DEFAULT 0, batch INTEGER, task TEXT, crc INTEGER, record BLOB);
+  constant INTEGER NOT NULL DEFAULT 0, batch INTEGER);
+CREATE INDEX groups_by_batch ON groups (batch);
+CREATE TABLE tasks (position INTEGER PRIMARY KEY, task TEXT NOT NULL);
+CREATE TABLE records (position INTEGER PRIMARY KEY, crc INTEGER NOT NULL, record BLOB NOT NULL);
 CREATE TABLE batches (
   step INTEGER PRIMARY KEY, version INTEGER NOT NULL, dropped INTEGER NOT NULL, layout BLOB, outcome TEXT,
   version_after INTEGER);
 CREATE TABLE wasted (reason TEXT PRIMARY KEY, tokens INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX groups_by_batch ON groups (batch) WHERE record IS NOT NULL;
 """
 
 
@@ -125,14 +129,14 @@ class Store:
             RecordError: its id was let in before.
         """
         task = lease.task
-        fields = (lease.position, task.task_id, task.source, lease.attempt, msgspec.json.encode(task).decode())
         try:
             with self._write():
                 self._run(
-                    "INSERT INTO groups (position, task_id, source, state, attempt, tries, tokens, task)"
-                    " VALUES (?, ?, ?, 'in_flight', ?, 0, 0, ?)",
-                    fields,
+                    "INSERT INTO groups (position, task_id, source, state, attempt, tries, tokens)"
+                    " VALUES (?, ?, ?, 'in_flight', ?, 0, 0)",
+                    (lease.position, task.task_id, task.source, lease.attempt),
                 )
+                self._run("INSERT INTO tasks VALUES (?, ?)", (lease.position, msgspec.json.encode(task).decode()))
         except sqlite3.IntegrityError as error:
             raise RecordError(
                 explain(
@@ -150,10 +154,11 @@ class Store:
         record = encode(group)
         with self._write():
             self._run(
-                "UPDATE groups SET state = 'waiting', version = ?, tokens = ?, constant = ?, crc = ?, record = ?"
-                " WHERE position = ?",
-                (version, tokens, constant, zlib.crc32(record), record, group.position),
+                "UPDATE groups SET state = 'waiting', version = ?, tokens = ?, constant = ? WHERE position = ?",
+                (version, tokens, constant, group.position),
             )
+            self._run("INSERT INTO records VALUES (?, ?, ?)", (group.position, zlib.crc32(record), record))
+            self._run("DELETE FROM tasks WHERE position = ?", (group.position,))
             self._waste(wasted)
 
     def retry(self, position: int, *, attempt: int, tries: int, wasted: Mapping[str, int]) -> None:
@@ -188,11 +193,10 @@ class Store:
         """Forget the records of batches before ``step``: a checkpoint covers them. Then sync the disk."""
         with self._write():
             self._run(
-                "UPDATE groups SET record = NULL, task = NULL WHERE record IS NOT NULL AND batch < ?"
-                " AND state NOT IN ('in_flight', 'waiting')",
+                "DELETE FROM records WHERE position IN (SELECT position FROM groups JOIN batches ON batch = step"
+                " WHERE step < ? AND outcome IS NOT NULL AND layout IS NOT NULL)",
                 (step,),
             )
-            self._run("UPDATE groups SET task = NULL WHERE state IN ('failed', 'expired', 'rejected')", ())
             self._run("UPDATE batches SET layout = NULL WHERE step < ? AND outcome IS NOT NULL", (step,))
         with self._errors():
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -219,10 +223,10 @@ class Store:
 
     def task(self, position: int) -> Task:
         """The task of a group in flight."""
-        ((text,),) = self._rows("SELECT task FROM groups WHERE position = ?", (position,))
+        found = self._rows("SELECT task FROM tasks WHERE position = ?", (position,))
         try:
-            return msgspec.json.decode(text, type=Task)
-        except (msgspec.DecodeError, TypeError) as error:
+            return msgspec.json.decode(found[0][0], type=Task)
+        except (msgspec.DecodeError, IndexError) as error:
             raise self._damaged(f"task at position {position}", error) from error
 
     def group(self, position: int) -> TrajectoryGroup:
@@ -231,14 +235,15 @@ class Store:
         Raises:
             DataError: its record was pruned, or does not match its checksum.
         """
-        ((crc, record),) = self._rows("SELECT crc, record FROM groups WHERE position = ?", (position,))
-        if record is None:
+        found = self._rows("SELECT crc, record FROM records WHERE position = ?", (position,))
+        if not found:
             raise DataError(
                 explain(
                     f"the group at position {position} is gone: a later checkpoint covered its batch",
                     do="resume from the newest checkpoint of the run",
                 )
             )
+        crc, record = found[0]
         if zlib.crc32(record) != crc:
             raise self._damaged(f"group at position {position}", "its checksum does not match")
         return decode(record, TrajectoryGroup)
@@ -288,13 +293,13 @@ class Store:
         found = run("SELECT value FROM meta WHERE name = 'format'").fetchone()
         run("COMMIT")
         if found is None or found[0] != str(FORMAT):
-            raise DataError(explain(f"{self.path}: unknown store format", got=found, expected=FORMAT))
+            raise DataError(explain(f"{self.path}: unknown store format", got=found and found[0], expected=FORMAT))
 
     def _end(self, positions: Iterable[int], loss: Loss, reason: str) -> None:
-        self._many(
-            "UPDATE groups SET state = ?, reason = ?, record = NULL WHERE position = ?",
-            ((loss, reason, position) for position in positions),
-        )
+        places = [(position,) for position in positions]
+        self._many("UPDATE groups SET state = ?, reason = ? WHERE position = ?", [(loss, reason, *p) for p in places])
+        self._many("DELETE FROM tasks WHERE position = ?", places)
+        self._many("DELETE FROM records WHERE position = ?", places)
 
     def _waste(self, wasted: Mapping[str, int]) -> None:
         self._many(
