@@ -104,12 +104,21 @@ def doctor(recipe: RecipeArgument, overrides: Overrides = None) -> None:
 
 
 @app.command()
-def report(run: RunArgument) -> None:
+def report(
+    run: RunArgument,
+    *,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Also draw learning curve and staleness on one picture.")
+    ] = None,
+) -> None:
     """Build report.html again from the files of a run folder."""
     with guarded(run):
         from windage.report.build import build_report
+        from windage.report.picture import build_picture
 
         typer.echo(build_report(run))
+        if picture is not None:
+            typer.echo(build_picture(run, picture))
 
 
 @models_app.command()

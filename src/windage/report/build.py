@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from windage.report.plots import Plot, plots_of
+from windage.report.plot import Plot
+from windage.report.plots import plots_of
 from windage.report.run_data import RunData, read_run
 from windage.report.samples import sample_html
 from windage.report.style import SCRIPT, STYLE

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 
 from windage.report.chart import Chart, Line, draw
 from windage.report.curves import Curves, smooth
-from windage.report.heatmap import Heatmap, draw_heatmap
+from windage.report.distributions import learner_maps, staleness_map
+from windage.report.plot import Plot
 from windage.report.run_data import RunData
-from windage.report.scale import short
 from windage.report.sentences import SENTENCES
 
-__all__ = ["Plot", "learning_chart", "plots_of", "staleness_chart"]
+__all__ = ["learning_chart", "plots_of", "staleness_chart"]
 
 _STAGES = ("wait", "train", "barrier", "publish", "evaluate")
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """A title, the sentence that says what to see, and the drawing."""
-
-    title: str
-    sentence: str
-    svg: str
-
-
 def plots_of(run: RunData) -> Iterator[Plot]:
     """Every plot that has data, in reading order."""
-    for make in (_learning, _staleness, _staleness_map, _ratios, _share_outside, _divergence, _trace_product):
+    for make in (_learning, _staleness, staleness_map, _ratios, _share_outside, _divergence, _mismatch, _trace_product):
         yield from make(run)
-    for make in (_loss, _critic, _queue, _time, _speed):
+    for make in (learner_maps, _loss, _critic, _queue, _time, _speed):
         yield from make(run)
 
 
@@ -79,17 +68,6 @@ def _staleness(run: RunData) -> Iterator[Plot]:
     yield from _plot("Staleness", SENTENCES["staleness"], staleness_chart(run))
 
 
-def _staleness_map(run: RunData) -> Iterator[Plot]:
-    x, edges, counts = run.curves.histograms("staleness/histogram")
-    if not x:
-        return
-    used = max((j for row in counts for j, value in enumerate(row) if value > 0), default=0) + 1
-    bins = [_bin(low, high) for low, high in pairwise(edges)][:used]
-    shares = [[value / (sum(row) or 1.0) for value in row[:used]] for row in counts]
-    heat = Heatmap(x=x, bins=bins, shares=shares, y_label="versions", row_height=max(14.0, min(44.0, 200.0 / used)))
-    yield Plot("Staleness of the rows", SENTENCES["staleness_map"], draw_heatmap(heat))
-
-
 def _ratios(run: RunData) -> Iterator[Plot]:
     chart = _simple(run, (("learner/ess", "effective sample size", 1), ("learner/ess_tokens", "tokens", 3)), floor=1.0)
     yield from _plot("Effective sample size", SENTENCES["ratios"], chart)
@@ -110,6 +88,16 @@ def _divergence(run: RunData) -> Iterator[Plot]:
         for index, name in enumerate(_present(run, ("kl",), exact=True))
     )
     yield from _plot("KL divergence (nats per token)", SENTENCES["divergence"], _simple(run, names))
+
+
+def _mismatch(run: RunData) -> Iterator[Plot]:
+    names = (
+        ("learner/mismatch_lag0_p50", "lag 0, median", 1),
+        ("learner/mismatch_lag0_p99", "lag 0, 99 %", 3),
+        ("learner/mismatch_stale_p50", "stale, median", 2),
+        ("learner/mismatch_stale_p99", "stale, 99 %", 6),
+    )
+    yield from _plot("Engine against learner (nats per token)", SENTENCES["mismatch"], _simple(run, names))
 
 
 def _trace_product(run: RunData) -> Iterator[Plot]:
@@ -201,7 +189,3 @@ def _present(run: RunData, parts: Sequence[str], *, exact: bool = False) -> list
     )
     seen = {name: None for line in run.curves.lines for name in line if name.startswith("learner/") and matches(name)}
     return [name for name in seen if name in run.curves][:6]
-
-
-def _bin(low: float, high: float) -> str:
-    return short(low) if high - low <= 1 else f"{short(low)}–{short(high - 1)}"

@@ -29,6 +29,11 @@ SENTENCES: Mapping[str, str] = {
         "Distance between the policy that sampled and the one that trains: it grows with staleness and "
         "learning rate, and a jump is a warning."
     ),
+    "mismatch": (
+        "Distance between the log-probs of engine and learner for the same token: at lag 0 it is numerical noise and "
+        "must stay tiny; stale tokens add the policy's own movement."
+    ),
+    "histogram": "Share of the batch in each bin: a band that spreads or moves is a distribution that does.",
     "trace_product": (
         "log Πκ over each row: near 0 the correction keeps the signal of far rewards; far below 0 it has cut "
         "it, far above it is magnified."

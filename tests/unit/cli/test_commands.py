@@ -143,9 +143,10 @@ def test_recipes_are_listed_and_shown(place):
 def test_report_is_built_again(place):
     Path("run").mkdir()
     Path("run/config.yaml").write_text("name: x\n" + RECIPE)
-    answer = call("report", "run")
+    answer = call("report", "run", "--picture", "run.svg")
     assert answer.exit_code == 0, answer.output
     assert Path("run/report.html").is_file()
+    assert Path("run.svg").is_file()
     assert call("report", "nowhere").exit_code == 1
 
 

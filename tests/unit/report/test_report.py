@@ -51,6 +51,7 @@ def test_every_plot_of_a_finished_run_is_there(finished_run):
     for heading in (
         *("Learning curve", "Staleness", "Staleness of the rows", "Effective sample size"),
         *("Tokens outside the interval", "Policy update", "Critic", "Queue", "Time per stage", "Tokens per second"),
+        *("Engine against learner (nats per token)", "log ratio"),
         *("Ledger", "Sample episodes", finished_run.name),
     ):
         assert heading in made.headings, heading
@@ -68,7 +69,7 @@ def test_the_page_needs_nothing_but_itself(finished_run):
 def test_every_svg_is_well_formed_and_its_tooltip_data_is_json(finished_run):
     text = build_report(finished_run).read_text(encoding="utf-8")
     drawings = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
-    assert len(drawings) >= 9
+    assert len(drawings) >= 11
     for drawing in drawings:
         root = ET.fromstring(drawing)
         data = json.loads(root.attrib.get("data-chart", "{}"))
