@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from windage.learner.model_config import PathModel
 from windage.runtime.config import RunConfig
 from windage.runtime.memory_estimate import estimate_memory
 from windage.runtime.recipe import dump_config
@@ -18,9 +20,21 @@ def explain_config(config: RunConfig) -> str:
 
 
 def _notes(config: RunConfig) -> Iterator[str]:
+    yield _model(config)
     yield f"mode: {config.mode.name}; {config.pacing.bound.explain()}"
     yield _determinism(config)
     yield from _memory(config)
+
+
+def _model(config: RunConfig) -> str:
+    model = config.model
+    if not isinstance(model, PathModel):
+        return f"model: {model.name}, initialised from seed {model.seed}"
+    if Path(model.path).expanduser().exists():
+        return f"model: the folder {model.path}"
+    if model.path.startswith((".", "/", "~")) or model.path.count("/") != 1:
+        return f"model: NOT FOUND, there is no folder {model.path} on this machine; training would stop with an error"
+    return f"model: {model.path} from the hub, taken from the cache or downloaded at the start"
 
 
 def _determinism(config: RunConfig) -> str:

@@ -72,3 +72,10 @@ def test_adapters_and_frozen_layers_take_less():
     assert 4 * full.parameters < lora.learner_state < full.learner_state / 2
     assert 4 * full.parameters < frozen.learner_state < full.learner_state
     assert checkpointed.learner_activations < full.learner_activations / 2
+
+
+@pytest.mark.parametrize(
+    ("path", "says"), [("./gone", "NOT FOUND"), ("owner/name", "from the hub"), (".", "the folder")]
+)
+def test_where_the_model_comes_from_is_said(path, says):
+    assert any(says in line for line in notes(config(model={"name": "path", "path": path})))
