@@ -29,6 +29,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve()
 GROUP = 8
+LAYERS, TYPICAL, LONGEST = 4, 60, 240
 CASES = {
     "small_vocabulary": {
         "hidden": 128,
@@ -57,7 +58,7 @@ def make_rows(case: dict, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray, f
     rows = []
     for index in range(case["rows"]):
         prompt = np.random.default_rng(index // GROUP).integers(8, 48)
-        length = int(np.clip(random.lognormal(np.log(case["mean"]), 0.7), 4, case["cap"]))
+        length = int(np.clip(random.lognormal(np.log(TYPICAL), 0.7), 4, LONGEST))
         ids = random.integers(5, case["vocab"], prompt + length)
         rows.append((ids[:prompt], ids[prompt:], (1.0, -1.0)[index % 2]))
     return rows
@@ -76,7 +77,7 @@ def build_model(case: dict, folder: Path) -> None:
         vocab_size=max(case["vocab"], len(tokenizer)),
         hidden_size=case["hidden"],
         intermediate_size=case["intermediate"],
-        num_hidden_layers=case["layers"],
+        num_hidden_layers=LAYERS,
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=case["hidden"] // 4,
@@ -233,7 +234,11 @@ def measure(python: str, side: str, case: str, folder: Path, micro: int, steps: 
         "HF_HUB_OFFLINE": "1",
     }
     out = subprocess.run(
-        [*command, "--micro", str(micro), "--steps", str(steps)], capture_output=True, text=True, env=environment
+        [*command, "--micro", str(micro), "--steps", str(steps)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
     )
     if out.returncode:
         raise SystemExit(f"{side} failed:\n{out.stderr[-3000:]}")
@@ -279,7 +284,7 @@ def compare(case: str, arguments: argparse.Namespace) -> dict:
 
 
 def commit() -> str:
-    out = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=HERE.parent)
+    out = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=HERE.parent)
     return out.stdout.strip()
 
 
@@ -314,6 +319,7 @@ def main() -> None:
         ],
         capture_output=True,
         text=True,
+        check=True,
     ).stdout.split()
     arguments.out.write_text(
         json.dumps(

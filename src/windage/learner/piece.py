@@ -46,13 +46,11 @@ def _piece(batch: TrainBatch, whole: TokenBatch, rows: list[int]) -> Piece:
     device = whole.token_ids.device
     packed = pack([batch.rows[row].token_ids for row in rows], device=device)
     tokens = whole.select(rows)
-    offsets = whole.segments.offsets.tolist()
-    index = torch.cat([torch.arange(offsets[row], offsets[row + 1]) for row in rows]).to(device)
     here = torch.arange(len(rows), device=device)
     return Piece(
         packed=packed,
         tokens=tokens,
-        index=index,
+        index=whole.segments.tokens_of(rows),
         rows=torch.tensor(rows, device=device),
         predict_at=places(packed, row=tokens.segments.row_of, inside=tokens.predict_at),
         last_input=places(packed, row=here, inside=tokens.last_input),
