@@ -112,10 +112,12 @@ def test_replacing_a_file_is_atomic(tmp_path, monkeypatch):
     path = tmp_path / "summary.json"
     path.write_text("old")
 
-    def fail(self, *args, **kwargs):
+    def fill_up(self, text, **kwargs):
+        with self.open("w") as handle:
+            handle.write(text[:1])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", fail)
+    monkeypatch.setattr(Path, "write_text", fill_up)
     with pytest.raises(DataError, match="disk full"):
         write_atomically(path, "new")
     assert path.read_text() == "old"
