@@ -66,8 +66,8 @@ class Unanchored(Unasserted):
 class LosesGroups(Unasserted):
     """Says that it accepted every seventh group, and forgets it."""
 
-    def _accept(self, group: TrajectoryGroup, verdict):
-        outcome = super()._accept(group, verdict)
+    def _accept(self, group: TrajectoryGroup, stamps, verdict):
+        outcome = super()._accept(group, stamps, verdict)
         if group.position % 7 == 5:
             del self._pool[group.position]
             self._window.retire(group.position)
@@ -77,8 +77,8 @@ class LosesGroups(Unasserted):
 class EvictsSilently(LosesGroups):
     """Forgets groups as well, and refills their slots, so that nothing ever stands still."""
 
-    def _accept(self, group: TrajectoryGroup, verdict):
-        outcome = super()._accept(group, verdict)
+    def _accept(self, group: TrajectoryGroup, stamps, verdict):
+        outcome = super()._accept(group, stamps, verdict)
         if group.position not in self._pool:
             self._admission.retire()
         return outcome
@@ -141,7 +141,7 @@ def test_the_real_thing_survives():
 @pytest.fixture
 def no_bound(monkeypatch):
     """Take the queue's own staleness assertion away as well."""
-    monkeypatch.setattr("windage.queue.staleness.StalenessBound.check", lambda self, group, version: 0)
+    monkeypatch.setattr("windage.queue.staleness.StalenessBound.check", lambda self, group_id, oldest, version: 0)
 
 
 @pytest.mark.usefixtures("no_bound")

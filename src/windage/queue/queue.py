@@ -27,6 +27,7 @@ from windage.queue.pacing import Pacing
 from windage.queue.picks import Picks
 from windage.queue.rebuild import check_redone, layout_of, rebuild_batch, redo_batches
 from windage.queue.sources import SourceShares
+from windage.queue.stamps import Stamps
 from windage.queue.store import GroupLine, Store
 from windage.queue.verdict import Verdict, judge
 from windage.queue.window import Window
@@ -92,7 +93,7 @@ class TrajectoryQueue:
         self._admission = Admission(pacing=pacing, steps=steps)
         self._flights: dict[int, _Flight] = {}
         self._pool: dict[int, TrajectoryGroup] = {}
-        self._tokens: dict[int, int] = {}
+        self._stamps: dict[int, Stamps] = {}
         self._window = Window(width=pacing.window, pool=self._pool)
         self._pending: TrainBatch | None = None
         self._pending_groups: list[tuple[int, str]] = []
@@ -213,25 +214,24 @@ class TrajectoryQueue:
             StalenessError: a token is stamped with a version that does not exist yet.
         """
         flight = self._flight_of(group)
-        self._check_versions(group)
-        verdict = judge(group, config=self._config, tries=flight.tries)
+        stamps = Stamps.of(group)
+        self._check_versions(group, stamps)
+        verdict = judge(group, config=self._config, tries=flight.tries, tokens=stamps.tokens)
         if verdict.kind == "accept":
-            return self._accept(group, verdict)
+            return self._accept(group, stamps, verdict)
         if verdict.kind == "retry":
             return self._retry(group, flight, verdict)
         return self._retire(group, verdict)
 
-    def _accept(self, group: TrajectoryGroup, verdict: Verdict) -> Accepted:
+    def _accept(self, group: TrajectoryGroup, stamps: Stamps, verdict: Verdict) -> Accepted:
         position = group.position
-        self._store.finish(
-            group, tokens=verdict.tokens, version=group.version, constant=verdict.constant, wasted=verdict.wasted
-        )
+        self._store.finish(group, stamps, constant=verdict.constant, wasted=verdict.wasted)
         del self._flights[position]
         self._pool[position] = group
-        self._tokens[position] = verdict.tokens
+        self._stamps[position] = stamps
         self.constant_groups += verdict.constant
         self._waste(verdict)
-        self.ledger.finish(tokens=verdict.tokens)
+        self.ledger.finish(tokens=stamps.tokens)
         return Accepted()
 
     def _retry(self, group: TrajectoryGroup, flight: _Flight, verdict: Verdict) -> Retry:
@@ -275,14 +275,13 @@ class TrajectoryQueue:
             )
         return flight
 
-    def _check_versions(self, group: TrajectoryGroup) -> None:
-        newest = max((int(row.policy_version.max()) for row in group.rows), default=-1)
+    def _check_versions(self, group: TrajectoryGroup, stamps: Stamps) -> None:
         live = self.version + (self._pending is not None)  # its publish may be over before complete() is called
-        if newest > live:
+        if stamps.newest > live:
             raise StalenessError(
                 explain(
                     f"group {group.group_id} is newer than the learner",
-                    got=f"version {newest}",
+                    got=f"version {stamps.newest}",
                     expected=f"<= {live}",
                     do="versions run backwards: resume from the run's own checkpoint and store",
                 )
@@ -332,8 +331,9 @@ class TrajectoryQueue:
             raise StalenessError(
                 explain("the assembler picked another number of groups", got=len(groups), expected=count)
             )
+        bound = self.pacing.bound
         for group in groups:
-            self.pacing.bound.check(group, version)
+            bound.check(group.group_id, oldest=self._stamps[group.position].oldest, version=version)
         batch = self._assembler.build(groups, step=step, version=version)
         dropped = sum(len(group.rows) for group in groups) - len(batch.rows)
         self._store.record_batch(step, version, layout_of(batch, groups), dropped=dropped)
@@ -389,7 +389,7 @@ class TrajectoryQueue:
 
     def _settle(self, position: int, source: str, rejected: str | None) -> None:
         """A waiting group ends: trained, or rejected with its reason."""
-        tokens = self._tokens.pop(position)
+        tokens = self._stamps.pop(position).tokens
         if rejected:
             self.sources.lost[source] += 1
             self.ledger.lose("rejected", rejected, waiting_tokens=tokens)
@@ -456,9 +456,9 @@ class TrajectoryQueue:
 
     def _recover_finished(self, line: GroupLine, done: set[int]) -> None:
         self._window.admit(line.position)
-        self._tokens[line.position] = line.tokens
+        self._stamps[line.position] = line.stamps
         self.constant_groups += line.constant
-        self.ledger.finish(tokens=line.tokens)
+        self.ledger.finish(tokens=line.stamps.tokens)
         if line.state == "waiting" and line.batch is None:
             self._pool[line.position] = self._store.group(line.position)
             return

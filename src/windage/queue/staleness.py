@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windage.errors import ConfigError, StalenessError, explain
-from windage.records import TrajectoryGroup
 
 __all__ = ["StalenessBound"]
 
@@ -86,18 +85,21 @@ class StalenessBound:
             )
         return learner_version - row_version
 
-    def check(self, group: TrajectoryGroup, version: int) -> int:
-        """The group's staleness at learner ``version``.
+    def check(self, group_id: str, *, oldest: int, version: int) -> int:
+        """Staleness at learner ``version`` of a group whose oldest token was sampled at version ``oldest``.
+
+        >>> StalenessBound(2, 1, 8).check("t7", oldest=3, version=5)
+        2
 
         Raises:
             StalenessError: above the bound, without a version, or newer than the learner.
         """
-        got = self.staleness(version, group.version)
+        got = self.staleness(version, oldest)
         if got > self.bound:
             raise StalenessError(
                 explain(
-                    f"group {group.group_id} is too stale to train",
-                    got=f"staleness {got} (sampled at version {group.version}, learner at {version})",
+                    f"group {group_id} is too stale to train",
+                    got=f"staleness {got} (sampled at version {oldest}, learner at {version})",
                     expected=f"<= {self.bound}",
                     do=self.explain(),
                 )

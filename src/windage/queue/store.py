@@ -23,6 +23,7 @@ import msgspec
 
 from windage.errors import DataError, RecordError, explain
 from windage.queue.ledger import Loss
+from windage.queue.stamps import Stamps
 from windage.records import Lease, Task, TrajectoryGroup
 from windage.records.codec import decode, encode
 
@@ -33,9 +34,9 @@ _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE groups (
   position INTEGER PRIMARY KEY, task_id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, state TEXT NOT NULL, reason TEXT,
-  attempt INTEGER NOT NULL, tries INTEGER NOT NULL, version INTEGER, tokens INTEGER NOT NULL,
-  constant INTEGER NOT NULL DEFAULT 0, batch INTEGER);
-CREATE INDEX groups_by_batch ON groups (batch);
+  attempt INTEGER NOT NULL, tries INTEGER NOT NULL, tokens INTEGER NOT NULL, oldest INTEGER NOT NULL,
+  newest INTEGER NOT NULL, constant INTEGER NOT NULL DEFAULT 0, batch INTEGER);
+CREATE INDEX groups_by_batch ON groups (batch) WHERE batch IS NOT NULL;
 CREATE TABLE tasks (position INTEGER PRIMARY KEY, task TEXT NOT NULL);
 CREATE TABLE records (position INTEGER PRIMARY KEY, crc INTEGER NOT NULL, record BLOB NOT NULL);
 CREATE TABLE batches (
@@ -57,8 +58,15 @@ class GroupLine:
     attempt: int
     tries: int
     tokens: int
+    oldest: int
+    newest: int
     constant: int
     batch: int | None
+
+    @property
+    def stamps(self) -> Stamps:
+        """What its members sampled."""
+        return Stamps(tokens=self.tokens, oldest=self.oldest, newest=self.newest)
 
     @property
     def retired(self) -> bool:
@@ -132,8 +140,8 @@ class Store:
         try:
             with self._write():
                 self._run(
-                    "INSERT INTO groups (position, task_id, source, state, attempt, tries, tokens)"
-                    " VALUES (?, ?, ?, 'in_flight', ?, 0, 0)",
+                    "INSERT INTO groups (position, task_id, source, state, attempt, tries, tokens, oldest, newest)"
+                    " VALUES (?, ?, ?, 'in_flight', ?, 0, 0, -1, -1)",
                     (lease.position, task.task_id, task.source, lease.attempt),
                 )
                 self._run("INSERT INTO tasks VALUES (?, ?)", (lease.position, msgspec.json.encode(task).decode()))
@@ -147,15 +155,14 @@ class Store:
                 )
             ) from error
 
-    def finish(
-        self, group: TrajectoryGroup, *, tokens: int, version: int, constant: bool, wasted: Mapping[str, int]
-    ) -> None:
+    def finish(self, group: TrajectoryGroup, stamps: Stamps, *, constant: bool, wasted: Mapping[str, int]) -> None:
         """A group came back and waits; durable on return."""
         record = encode(group)
         with self._write():
             self._run(
-                "UPDATE groups SET state = 'waiting', version = ?, tokens = ?, constant = ? WHERE position = ?",
-                (version, tokens, constant, group.position),
+                "UPDATE groups SET state = 'waiting', tokens = ?, oldest = ?, newest = ?, constant = ?"
+                " WHERE position = ?",
+                (stamps.tokens, stamps.oldest, stamps.newest, constant, group.position),
             )
             self._run("INSERT INTO records VALUES (?, ?, ?)", (group.position, zlib.crc32(record), record))
             self._run("DELETE FROM tasks WHERE position = ?", (group.position,))
@@ -205,7 +212,7 @@ class Store:
 
     def groups(self) -> Iterator[GroupLine]:
         """Every task's line, by position."""
-        columns = "position, task_id, source, state, reason, attempt, tries, tokens, constant, batch"
+        columns = "position, task_id, source, state, reason, attempt, tries, tokens, oldest, newest, constant, batch"
         for row in self._rows(f"SELECT {columns} FROM groups ORDER BY position"):  # noqa: S608 - fixed names
             yield GroupLine(**dict(zip(columns.split(", "), row, strict=True)))
 

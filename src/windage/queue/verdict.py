@@ -18,7 +18,6 @@ __all__ = ["Verdict", "judge"]
 class Verdict:
     """What happens to a group.
 
-    ``tokens``   sampled tokens that now wait for training
     ``wasted``   sampled tokens that will never be trained, by reason
     ``constant`` all survivors have the same raw outcome: no group-relative gradient (kept for the critic)
     """
@@ -26,31 +25,34 @@ class Verdict:
     kind: Literal["accept", "retry", "retire"]
     loss: Loss = "failed"
     reason: str = ""
-    tokens: int = 0
     wasted: Mapping[str, int]
     constant: bool = False
 
 
-def judge(group: TrajectoryGroup, *, config: QueueConfig, tries: int) -> Verdict:
+def judge(group: TrajectoryGroup, *, config: QueueConfig, tries: int, tokens: int) -> Verdict:
     """Accept ``min_group`` survivors; otherwise retry while a service was to blame and ``tries`` are left; else retire.
 
     A survivor is a trajectory with an action token. A group that lost members to services alone is retried even if
-    the survivors were few; one that the policy itself spoilt would fail again.
+    the survivors were few; one that the policy itself spoilt would fail again. ``tokens`` is what its members sampled.
     """
-    survivors = [trajectory for trajectory in group.trajectories if trajectory.action_tokens]
+    survivors = [trajectory for trajectory in group.trajectories if _sampled(trajectory)]
     wasted = Counter[str]()
     for failure in group.failures:
         wasted[failure.reason] += failure.tokens
     if survivors and len(survivors) >= min(config.min_group, group.task.group_size):
-        return Verdict(kind="accept", tokens=group.action_tokens, wasted=wasted, constant=_constant(survivors))
+        return Verdict(kind="accept", wasted=wasted, constant=_constant(survivors))
     again = tries < config.retries and any(failure.retry for failure in group.failures)
-    wasted["retried" if again else "incomplete"] += group.action_tokens
+    wasted["retried" if again else "incomplete"] += tokens
     if again:
         return Verdict(kind="retry", wasted=wasted)
     reasons = Counter(failure.reason for failure in group.failures)
     if not reasons:
         return Verdict(kind="retire", loss="rejected", reason="no_action", wasted=wasted)
     return Verdict(kind="retire", reason=reasons.most_common(1)[0][0], wasted=wasted)
+
+
+def _sampled(trajectory: Trajectory) -> bool:
+    return any(row.action_mask.any() for row in trajectory.rows)
 
 
 def _constant(survivors: Sequence[Trajectory]) -> bool:

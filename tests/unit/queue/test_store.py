@@ -10,9 +10,12 @@ import pytest
 from tests.pipeline.world import make_group, tasks
 
 from windage.errors import DataError, RecordError
+from windage.queue.stamps import Stamps
 from windage.queue.store import Layout, Store
 from windage.records import Lease
 from windage.records.codec import encode
+
+STAMPS = Stamps(tokens=4, oldest=0, newest=0)
 
 
 def lease(position: int = 0) -> Lease:
@@ -24,7 +27,7 @@ def filled(path, *, groups: int = 3) -> None:
     store = Store(path)
     for position in range(groups):
         store.admit(lease(position))
-        store.finish(make_group(lease(position)), tokens=4, version=0, constant=False, wasted={"engine": 2})
+        store.finish(make_group(lease(position)), STAMPS, constant=False, wasted={"engine": 2})
     store.record_batch(0, 0, Layout(positions=(0, 1), rows=((0, 0), (1, 1)), micro_batches=((0, 1),)), dropped=2)
     store.close()
 
@@ -72,7 +75,7 @@ def test_size_on_disk_stays_flat_when_checkpoints_prune(tmp_path):
     for step in range(60):
         position = step
         store.admit(lease(position))
-        store.finish(make_group(lease(position), prompt=5000), tokens=4, version=0, constant=False, wasted={})
+        store.finish(make_group(lease(position), prompt=5000), STAMPS, constant=False, wasted={})
         layout = Layout(positions=(position,), rows=((0, 0),), micro_batches=((0,),))
         store.record_batch(step, 0, layout, dropped=0)
         store.complete(step, "updated", step + 1)
@@ -101,7 +104,7 @@ def test_disk_full_is_one_clear_message_and_what_was_there_stays(tmp_path):
     store._database.execute(f"PRAGMA max_page_count = {pages + 2}").fetchall()
     store.admit(lease(3))
     with pytest.raises(DataError, match=r"^disk full while writing .*q\.db; free some space, then: windage resume$"):
-        store.finish(make_group(lease(3), prompt=50_000), tokens=4, version=0, constant=False, wasted={})
+        store.finish(make_group(lease(3), prompt=50_000), STAMPS, constant=False, wasted={})
     store.close()
     store = Store(tmp_path / "q.db")
     assert [line.state for line in store.groups()] == ["waiting"] * 3 + ["in_flight"]
@@ -176,7 +179,7 @@ def test_a_transaction_is_whole_or_nothing(tmp_path, durability, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Store, "_waste", dies)
         with pytest.raises(KeyboardInterrupt):
-            store.finish(make_group(lease(0)), tokens=4, version=0, constant=False, wasted={})
+            store.finish(make_group(lease(0)), STAMPS, constant=False, wasted={})
     assert [line.state for line in store.groups()] == ["in_flight"]
-    store.finish(make_group(lease(0)), tokens=4, version=0, constant=False, wasted={})
+    store.finish(make_group(lease(0)), STAMPS, constant=False, wasted={})
     store.close()
