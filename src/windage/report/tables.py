@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from html import escape
 
@@ -48,7 +49,8 @@ def _facts(run: RunData) -> Iterator[tuple[str, str]]:
         value = summary.get(key, curves.last(column))
         if value is not None:
             yield label, short(float(value))
-    if (seconds := summary.get("seconds", curves.last("elapsed"))) is not None:
+    if curves.lines:
+        seconds = summary.get("seconds", math.fsum(line.get("time/step") or 0.0 for line in curves.lines))
         yield "wall clock", _duration(float(seconds))
 
 

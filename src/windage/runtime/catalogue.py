@@ -113,10 +113,7 @@ _EVALUATION = (
     Metric("eval/tokens", Mean, "tokens", "held-out episodes that did not fail", "Sampled tokens of an episode"),
 )
 
-_RUN = (
-    Metric("version", Last, "versions", "", "Published version of the policy after the batch"),
-    Metric("elapsed", Last, "s", "", "Wall clock since the start, over all sessions"),
-)
+_RUN = (Metric("version", Last, "versions", "", "Published version of the policy after the batch"),)
 
 CATALOGUE: tuple[Metric, ...] = (
     *_RUN,

@@ -1,4 +1,4 @@
-"""The live view: a bar with the time that is left, and a compact table, redrawn in place (rich)."""
+"""The live view: a bar with the time that is left, and the last numbers, redrawn in place (rich)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from rich.columns import Columns
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.text import Text
 
 from windage.runtime.progress import cells_of
 
@@ -17,7 +18,7 @@ __all__ = ["LiveProgress"]
 
 
 class LiveProgress:
-    """Redraws a bar and a table of the last step; notes scroll by above them. Honours ``NO_COLOR``."""
+    """Redraws a bar and the numbers of the last step, folded to the terminal's width. Honours ``NO_COLOR``."""
 
     def __init__(self, *, steps: int, first_step: int = 0, title: str = "", stream: TextIO) -> None:
         self._console = Console(file=stream)
@@ -45,7 +46,7 @@ class LiveProgress:
         self._live.stop()
 
     def update(self, step_metrics: Mapping[str, Any]) -> None:
-        """Move the bar and replace the table."""
+        """Move the bar and replace the numbers."""
         self._bar.update(self._task, completed=int(step_metrics.get("step", 0)) + 1)
         self._live.update(self._view(step_metrics))
 
@@ -57,8 +58,5 @@ class LiveProgress:
         cells = cells_of(values)
         if not cells:
             return Group(self._bar)
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        for label, _ in cells:
-            table.add_column(label, header_style="dim", no_wrap=True)
-        table.add_row(*(text for _, text in cells))
-        return Group(self._bar, table)
+        pairs = [Text.assemble((f"{label} ", "dim"), text) for label, text in cells]
+        return Group(self._bar, Columns(pairs, padding=(0, 3)))

@@ -32,7 +32,6 @@ def metric_line(step: int, steps: int, rng: random.Random) -> dict:
     return {
         "step": step,
         "version": step + 1,
-        "elapsed": 2.1 * (step + 1),
         "batch/reward": skill + rng.gauss(0, 0.05),
         "rollout/success": min(1.0, skill + rng.gauss(0, 0.05)),
         "batch/rows": 128,
@@ -50,6 +49,7 @@ def metric_line(step: int, steps: int, rng: random.Random) -> dict:
         "time/wait": abs(rng.gauss(0.3, 0.1)),
         "time/train": abs(rng.gauss(1.4, 0.1)),
         "time/publish": 0.08,
+        "time/step": 2.1,
         "time/evaluate": 1.2 if step % 20 == 19 else 0.0,
         "speed/engine_tokens": 3100 + rng.gauss(0, 200),
         "speed/learner_tokens": 2600 + rng.gauss(0, 150),

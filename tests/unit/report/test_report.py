@@ -95,6 +95,7 @@ def test_an_unfinished_run_has_a_report_too(unfinished_run):
     assert "not finished yet" in text
     assert "Learning curve" in made.headings
     assert "60 / 120" in text
+    assert "2 min 6 s" in text
 
 
 def test_a_run_that_has_only_begun(tmp_path):
