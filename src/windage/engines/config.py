@@ -32,6 +32,11 @@ class EngineConfig(BaseModel):
         description="hf: the model's own modules; lean: our forward for Llama, Mistral, Qwen2 and Qwen3 with fused "
         "projections, checked against the modules at start-up. auto: lean where it applies.",
     )
+    pack: bool = Field(
+        default=True,
+        description="Float32 on CPU: keep large matrices a second time in the layout of oneDNN's kernels. Decoding is "
+        "1.2-2.3 times faster (Windage, measured); the weights take twice the memory.",
+    )
     threads: int = Field(
         default=0,
         ge=0,

@@ -14,6 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from windage.engines.embedded.attention import RaggedKernel, attend
+from windage.engines.embedded.packed_linear import PackedLinear
 from windage.engines.embedded.plan import Plan
 
 __all__ = ["LeanForward"]
@@ -24,24 +25,21 @@ _FAMILIES = {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen
 @dataclass(slots=True)
 class _Layer:
     input_norm: Tensor
-    qkv: Tensor
-    qkv_bias: Tensor | None
+    qkv: PackedLinear
     head_norm: Tensor | None
-    output: Tensor
-    output_bias: Tensor | None
+    output: PackedLinear
     mlp_norm: Tensor
-    gate_up: Tensor
-    gate_up_bias: Tensor | None
-    down: Tensor
-    down_bias: Tensor | None
+    gate_up: PackedLinear
+    down: PackedLinear
     window: int
 
 
 class LeanForward:
     """Call with a plan to get the hidden states [tokens, hidden] before the head."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, pack: bool) -> None:
         config = model.config
+        self._pack = pack
         first = model.model.layers[0].self_attn
         self._base = model.model
         self._config = config
@@ -54,8 +52,7 @@ class LeanForward:
             attention, mlp = layer.self_attn, layer.mlp
             _fuse([attention.q_proj, attention.k_proj, attention.v_proj])
             _fuse([mlp.gate_proj, mlp.up_proj])
-        self.layers: list[_Layer] = []
-        self.refresh()
+        self.layers = [self._layer(layer) for layer in self._base.layers]
 
     @staticmethod
     def applies(model: Any) -> bool:
@@ -78,18 +75,15 @@ class LeanForward:
         window = getattr(attention, "sliding_window", None)
         if type(attention).__name__ == "MistralAttention":
             window = getattr(self._config, "sliding_window", None)
+        pack = self._pack
         return _Layer(
             input_norm=layer.input_layernorm.weight.detach(),
-            qkv=_whole(attention.q_proj.weight),
-            qkv_bias=_whole_bias(attention.q_proj.bias),
+            qkv=PackedLinear(_whole(attention.q_proj.weight), _whole_bias(attention.q_proj.bias), pack=pack),
             head_norm=norm,
-            output=attention.o_proj.weight.detach(),
-            output_bias=_plain(attention.o_proj.bias),
+            output=PackedLinear(attention.o_proj.weight.detach(), _plain(attention.o_proj.bias), pack=pack),
             mlp_norm=layer.post_attention_layernorm.weight.detach(),
-            gate_up=_whole(mlp.gate_proj.weight),
-            gate_up_bias=_whole_bias(mlp.gate_proj.bias),
-            down=mlp.down_proj.weight.detach(),
-            down_bias=_plain(mlp.down_proj.bias),
+            gate_up=PackedLinear(_whole(mlp.gate_proj.weight), _whole_bias(mlp.gate_proj.bias), pack=pack),
+            down=PackedLinear(mlp.down_proj.weight.detach(), _plain(mlp.down_proj.bias), pack=pack),
             window=window or 0,
         )
 
@@ -102,7 +96,7 @@ class LeanForward:
         turn = torch.cat((-sin[..., :half], sin[..., half:]), dim=-1)  # rotate_half without a negation per layer
         for index, layer in enumerate(self.layers):
             mixed = self._attention(plan, kernel, index, layer, self._norm(hidden, layer.input_norm), cos, turn)
-            hidden = hidden + F.linear(mixed, layer.output, layer.output_bias)
+            hidden = hidden + layer.output(mixed)
             hidden = hidden + self._mlp(layer, self._norm(hidden, layer.mlp_norm))
         return self._norm(hidden, self._base.norm.weight)
 
@@ -117,7 +111,7 @@ class LeanForward:
         turn: Tensor,
     ) -> Tensor:
         both = self.heads + self.kv_heads
-        qkv = F.linear(hidden, layer.qkv, layer.qkv_bias).view(len(hidden), both + self.kv_heads, self.dim)
+        qkv = layer.qkv(hidden).view(len(hidden), both + self.kv_heads, self.dim)
         qk = qkv[:, :both]
         if layer.head_norm is not None:
             qk = self._norm(qk, layer.head_norm)
@@ -138,8 +132,8 @@ class LeanForward:
 
     @staticmethod
     def _mlp(layer: _Layer, hidden: Tensor) -> Tensor:
-        gate, up = F.linear(hidden, layer.gate_up, layer.gate_up_bias).chunk(2, dim=-1)
-        return F.linear(F.silu(gate) * up, layer.down, layer.down_bias)
+        gate, up = layer.gate_up(hidden).chunk(2, dim=-1)
+        return layer.down(F.silu(gate) * up)
 
     def _norm(self, hidden: Tensor, weight: Tensor) -> Tensor:
         if hidden.dtype == torch.float32:

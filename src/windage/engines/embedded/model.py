@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from windage.engines.config import EngineConfig
 from windage.engines.embedded.attention import ATTENTION_NAME, RaggedKernel, hugging_face_attention, planned
 from windage.engines.embedded.kv import KVShape, KVStore
 from windage.engines.embedded.lean import LeanForward
+from windage.engines.embedded.packed_linear import PackedLinear
 from windage.engines.embedded.plan import Piece, Plan, pieces_alone
 from windage.engines.embedded.router_capture import RouterCapture
 from windage.errors import ConfigError, DataError, explain
@@ -48,6 +48,7 @@ class ServedModel:
             raise ConfigError(explain("routes=true, but the model has no routers", got=type(self.hf).__name__))
         self.kernel = self._kernel()
         self.lean = self._lean()
+        self._projection = self._project()
         _register_attention()
         self.kv_shape = self._check_against_modules()
 
@@ -62,8 +63,7 @@ class ServedModel:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """float32 logits over the ids that may be sampled, [rows, limit]: padded vocabulary is never computed."""
-        bias = None if self.head.bias is None else self.head.bias[: self.limit]
-        logits = F.linear(hidden, self.head.weight[: self.limit], bias).float()
+        logits = self._projection(hidden).float()
         soft_cap = getattr(self.text_config, "final_logit_softcapping", None)
         if soft_cap is not None:
             logits = torch.tanh(logits / soft_cap) * soft_cap
@@ -73,6 +73,11 @@ class ServedModel:
         """Call after the weights changed in place."""
         if self.lean is not None:
             self.lean.refresh()
+        self._projection = self._project()
+
+    def _project(self) -> PackedLinear:
+        bias = None if self.head.bias is None else self.head.bias[: self.limit]
+        return PackedLinear(self.head.weight[: self.limit], bias, pack=self.config.pack)
 
     def decode(self, ids: list[int]) -> str:
         """Text of ``ids``, special tokens included; empty without a tokenizer."""
@@ -123,7 +128,7 @@ class ServedModel:
         applies = LeanForward.applies(self.hf)
         if self.config.forward == "lean" and not applies:
             raise ConfigError(explain("forward=lean does not know this model", got=type(self.hf).__name__))
-        return LeanForward(self.hf) if applies and self.config.forward != "hf" else None
+        return LeanForward(self.hf, pack=self.config.pack) if applies and self.config.forward != "hf" else None
 
     def _check_against_modules(self) -> KVShape:
         """Compare prefill, decode and scoring with the modules' own attention on a short random text.
