@@ -1,7 +1,7 @@
 """Store: the queue's write-ahead log in one SQLite file. What it has returned from is on disk, or the run has stopped.
 
     groups   one line a task for ever: its place in the ledger
-    tasks    what to roll again, while the group is in flight
+    tasks    what to roll again, at least while the group is in flight
     records  the finished group, until a checkpoint covers its batch (apart, so that lines lie dense when it goes)
     batches  which rows make batch n, in which order and cut, written before the learner sees it
     wasted   sampled tokens that no task carries any more (failed members, retried attempts)
@@ -165,7 +165,6 @@ class Store:
                 (stamps.tokens, stamps.oldest, stamps.newest, constant, group.position),
             )
             self._run("INSERT INTO records VALUES (?, ?, ?)", (group.position, zlib.crc32(record), record))
-            self._run("DELETE FROM tasks WHERE position = ?", (group.position,))
             self._waste(wasted)
 
     def retry(self, position: int, *, attempt: int, tries: int, wasted: Mapping[str, int]) -> None:
@@ -203,6 +202,11 @@ class Store:
                 "DELETE FROM records WHERE position IN (SELECT position FROM groups JOIN batches ON batch = step"
                 " WHERE step < ? AND outcome IS NOT NULL AND layout IS NOT NULL)",
                 (step,),
+            )
+            self._run(
+                "DELETE FROM tasks WHERE position NOT IN"
+                " (SELECT position FROM groups WHERE state = 'in_flight' AND position IN (SELECT position FROM tasks))",
+                (),
             )
             self._run("UPDATE batches SET layout = NULL WHERE step < ? AND outcome IS NOT NULL", (step,))
         with self._errors():
@@ -291,7 +295,7 @@ class Store:
         run("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         run("PRAGMA journal_mode = WAL").fetchall()
         run(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
-        run("PRAGMA temp_store = MEMORY")
+        run("PRAGMA secure_delete = OFF")
         run("BEGIN EXCLUSIVE")
         if not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in _SCHEMA.split(";\n"):
@@ -305,7 +309,6 @@ class Store:
     def _end(self, positions: Iterable[int], loss: Loss, reason: str) -> None:
         places = [(position,) for position in positions]
         self._many("UPDATE groups SET state = ?, reason = ? WHERE position = ?", [(loss, reason, *p) for p in places])
-        self._many("DELETE FROM tasks WHERE position = ?", places)
         self._many("DELETE FROM records WHERE position = ?", places)
 
     def _waste(self, wasted: Mapping[str, int]) -> None:

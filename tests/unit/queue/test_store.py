@@ -44,10 +44,11 @@ def test_what_was_written_is_read_back(tmp_path):
     assert encode(store.group(2)) == encode(make_group(lease(2)))
     assert store.layout(0).rows == ((0, 0), (1, 1))
     assert [(line.step, line.outcome) for line in store.batches()] == [(0, None)]
+    store.admit(lease(3))
+    store.prune(0)
+    assert store.task(3) == lease(3).task, "in flight: kept"
     with pytest.raises(DataError, match="task at position 1 cannot be read"):
         store.task(1)
-    store.admit(lease(3))
-    assert store.task(3) == lease(3).task
     store.close()
 
 
