@@ -1,6 +1,6 @@
 """Batches and a tiny algorithm for the learner: no formula under test is its own oracle."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -68,6 +68,7 @@ class PlainAlgorithm:
     scale: float = 1.0
     recompute_entry: bool = True
     spoil: str = ""
+    losses: list = field(default_factory=list)
 
     def credit(self, batch, *, entry_logprobs, values=None, bootstrap=None):
         self.given = {"entry": entry_logprobs, "values": values, "bootstrap": bootstrap}
@@ -76,6 +77,7 @@ class PlainAlgorithm:
 
     def loss(self, batch, *, logprobs, entry_logprobs, advantages):
         spoilt = torch.where(logprobs == logprobs[0], torch.nan, 1.0) if self.spoil == "policy" else 1.0
+        self.losses.append((logprobs.detach(), entry_logprobs, advantages, batch.outcomes[batch.segments.row_of]))
         return -advantages * logprobs * spoilt
 
     def totals(self, batch):

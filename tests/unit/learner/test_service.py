@@ -57,6 +57,18 @@ def test_a_published_version_is_a_whole_model_that_scores_the_probe(tmp_path, lo
     assert len(AutoTokenizer.from_pretrained(second.path)) == one.vocab_size
 
 
+def test_bf16_products_keep_float32_weights_and_publish_bf16(tmp_path):
+    one = service(tmp_path, dtype="bf16", algorithm={"name": "grpo"})
+    assert one.train(make_batch(0)).outcome == "updated"
+    published = one.publish(0)
+    assert {p.dtype for _, p in one.state.policy.trainable} == {torch.float32}
+    tensors = load_file(f"{published.path}/model.safetensors")
+    assert {tensor.dtype for tensor in tensors.values()} == {torch.bfloat16}
+    np.testing.assert_allclose(
+        plain_scores(published.path, published.probe_ids), published.probe_logprobs[1:], atol=0.2
+    )
+
+
 def test_versions_are_published_in_order_and_old_ones_go(tmp_path):
     one = service(tmp_path)
     with pytest.raises(PublishError, match="in order"):

@@ -130,6 +130,23 @@ def test_values_stand_before_their_token_and_bootstrap_after_the_last(folder):
     torch.testing.assert_close(algorithm.given["bootstrap"], torch.stack(bootstrap), atol=1e-5, rtol=1e-4)
 
 
+def test_every_micro_batch_gets_its_own_entry_logprobs_and_advantages(folder):
+    algorithm = PlainAlgorithm()
+    learner(folder, algorithm=algorithm).train(make_batch(cut=CUTS[1]))
+    assert len(algorithm.losses) == 3
+    for logprobs, entry, advantages, outcomes in algorithm.losses:
+        torch.testing.assert_close(logprobs, entry, atol=1e-5, rtol=1e-5)
+        assert torch.equal(advantages, outcomes)
+
+
+def test_entry_logprobs_stay_while_the_policy_moves(folder):
+    algorithm = PlainAlgorithm()
+    learner(folder, algorithm=algorithm, updates_per_batch=2).train(make_batch())
+    (first, entry, *_), (second, same, *_) = algorithm.losses
+    assert torch.equal(entry, same)
+    assert (second - first).abs().max() > 1e-4
+
+
 def test_reusing_the_entry_pass_changes_nothing(folder):
     found = []
     for reuse in (True, False):
