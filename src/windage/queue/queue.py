@@ -468,6 +468,10 @@ class TrajectoryQueue:
         else:
             self._pending_groups.append((line.position, line.source))
 
+    def sync(self) -> None:
+        """Make the log survive a power cut up to here: before a checkpoint is committed, which must not be ahead of it."""
+        self._store.sync()
+
     def checkpointed(self, step: int) -> None:
         """A good checkpoint covers the batches before ``step``: their records are pruned to ledger lines."""
         self._store.prune(step)

@@ -196,7 +196,7 @@ class Store:
             self._run("UPDATE groups SET state = ?, reason = ? WHERE batch = ?", (state, reason, step))
 
     def prune(self, step: int) -> None:
-        """Forget the records of batches before ``step``: a checkpoint covers them. Then sync the disk."""
+        """Forget the records of batches before ``step``: a checkpoint covers them."""
         with self._write():
             self._run(
                 "DELETE FROM records WHERE position IN (SELECT position FROM groups JOIN batches ON batch = step"
@@ -209,6 +209,10 @@ class Store:
                 (),
             )
             self._run("UPDATE batches SET layout = NULL WHERE step < ? AND outcome IS NOT NULL", (step,))
+        self.sync()
+
+    def sync(self) -> None:
+        """Return when everything so far survives a power cut too; the log file is empty then."""
         with self._errors():
             self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
