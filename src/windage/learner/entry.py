@@ -41,13 +41,7 @@ class Entry:
 
 def enter(state: LearnerState, whole: TokenBatch, pieces: Sequence[Piece], *, entropy: bool, keep_graph: bool) -> Entry:
     """Evaluate all ``pieces`` in order. ``keep_graph`` needs a single piece that holds every token."""
-    tokens = len(whole.token_ids)
-    logprobs = torch.full((tokens,), torch.nan, device=whole.token_ids.device)
-    measured = torch.full_like(logprobs, torch.nan) if entropy else None
-    head = state.critic if state.critic is not None and not isinstance(state.critic, SeparateCritic) else None
-    values = torch.zeros_like(logprobs) if state.critic is not None else None
-    bootstrap = logprobs.new_zeros(whole.segments.rows) if values is not None else None
-    kept: Tensor | None = None
+    filled = _Filled(state, whole, entropy=entropy)
     live: Tensor | None = None
     for piece in pieces:
         with rows_of(piece.packed):
@@ -56,18 +50,51 @@ def enter(state: LearnerState, whole: TokenBatch, pieces: Sequence[Piece], *, en
                 here = hidden.index_select(0, piece.predict_at)
                 found, spread = state.policy.logprobs(here, piece.tokens.token_ids, entropy=entropy)
             live = found if keep_graph else None
-            logprobs[piece.index] = found.detach()
-            if measured is not None and spread is not None:
-                measured[piece.index] = spread.detach()
             with torch.no_grad():
-                if head is not None:
-                    kept = hidden.new_zeros((tokens, hidden.shape[1])) if kept is None else kept
-                    kept[piece.index] = here.detach()
-                if isinstance(state.critic, SeparateCritic):
-                    with autocast(state.policy):
-                        hidden = state.critic.hidden(piece.packed)
-                score = state.critic.head if isinstance(state.critic, SeparateCritic) else head
-                if score is not None and values is not None and bootstrap is not None:
-                    values[piece.index] = score(hidden.index_select(0, piece.predict_at))
-                    bootstrap[piece.rows] = score(hidden.index_select(0, piece.last_input))
-    return Entry(logprobs=logprobs, values=values, bootstrap=bootstrap, hidden=kept, entropy=measured, live=live)
+                filled.put_policy(piece, found.detach(), spread)
+                filled.put_critic(piece, hidden.detach(), here.detach())
+    return Entry(
+        logprobs=filled.logprobs,
+        values=filled.values,
+        bootstrap=filled.bootstrap,
+        hidden=filled.hidden,
+        entropy=filled.entropy,
+        live=live,
+    )
+
+
+class _Filled:
+    """The arrays of an :class:`Entry` while the pieces come in."""
+
+    def __init__(self, state: LearnerState, whole: TokenBatch, *, entropy: bool) -> None:
+        self._state = state
+        empty = torch.full((whole.segments.tokens,), torch.nan, device=whole.token_ids.device)
+        self.logprobs = empty
+        self.entropy = empty.clone() if entropy else None
+        self.values = None if state.critic is None else empty.clone()
+        self.bootstrap = None if state.critic is None else empty.new_zeros(whole.segments.rows)
+        self.hidden: Tensor | None = None
+
+    def put_policy(self, piece: Piece, logprobs: Tensor, entropy: Tensor | None) -> None:
+        self.logprobs[piece.index] = logprobs
+        if self.entropy is not None and entropy is not None:
+            self.entropy[piece.index] = entropy
+
+    def put_critic(self, piece: Piece, hidden: Tensor, here: Tensor) -> None:
+        """Values from the critic's own trunk, or from the policy's, which a value head also keeps for its updates."""
+        critic = self._state.critic
+        if critic is None:
+            return
+        if isinstance(critic, SeparateCritic):
+            with autocast(self._state.policy):
+                hidden = critic.hidden(piece.packed)
+            here = hidden.index_select(0, piece.predict_at)
+        else:
+            if self.hidden is None:
+                self.hidden = here.new_zeros((len(self.logprobs), here.shape[1]))
+            self.hidden[piece.index] = here
+        assert self.values is not None
+        assert self.bootstrap is not None
+        score = critic.head if isinstance(critic, SeparateCritic) else critic
+        self.values[piece.index] = score(here)
+        self.bootstrap[piece.rows] = score(hidden.index_select(0, piece.last_input))
