@@ -7,6 +7,7 @@ from concurrent.futures import Future
 
 import numpy as np
 import pytest
+import torch
 from tests.unit.engines.harness import Harness, ask, plain_logprobs, prompts, published, same
 
 from windage.engines.config import EngineConfig
@@ -219,6 +220,28 @@ def test_a_cancelled_score_makes_room_for_the_next(start):
     gate.open.set()
     assert len(result(kept)[0]) == 45
     result(running)
+
+
+def test_one_score_is_of_one_version(qwen, tmp_path):
+    """A swap between two chunks of a job would mix versions in one answer. The thread is this test, step by step."""
+    folder = published(qwen, tmp_path / "v1", 1)
+    scheduler = Scheduler(ServedModel(EngineConfig(model=str(qwen), policy_version=0, prefill_tokens=32)))
+    rows = [np.array(row, dtype=np.int32) for row in prompts(3, shortest=30)]
+    job = scheduler.score(rows, temperature=1.0)
+    later = scheduler.score(rows, temperature=1.0)
+    with torch.inference_mode():
+        scheduler._obey()
+        scheduler._work()
+        scheduler.begin_update(1, str(folder))
+        committed = scheduler.commit_update(1, running="drain")
+        while not later.done():
+            scheduler._obey()
+            scheduler._work()
+            assert committed.done() == job.done() or not committed.done()
+    assert committed.done()
+    for old, new, row in zip(job.result(), later.result(), rows, strict=True):
+        np.testing.assert_allclose(old[1:], plain_logprobs(qwen, row), atol=2e-4)
+        np.testing.assert_allclose(new[1:], plain_logprobs(folder, row), atol=2e-4)
 
 
 def test_status_counts(start):

@@ -98,6 +98,13 @@ def test_tied_head_may_be_in_the_file_or_not(qwen, folder):
     assert stage(model, 1, str(folder)).fingerprint == without.fingerprint
 
 
+def test_weights_that_overflow_the_engine_s_dtype_are_refused(qwen, folder):
+    edit(folder, lambda t: t["model.norm.weight"].fill_(1e38))
+    stage(Harness(qwen).model.hf, 1, str(folder))
+    with pytest.raises(EngineError, match=r"not finite in torch\.float16"):
+        stage(Harness(qwen, dtype="float16").model.hf, 1, str(folder))
+
+
 def test_fingerprint_sees_one_bit_and_names():
     base = {"a": torch.zeros(4), "b": torch.ones(2, 3)}
     flipped = {"a": torch.tensor([0.0, 0, -0.0, 0]), "b": torch.ones(2, 3)}

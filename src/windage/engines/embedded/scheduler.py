@@ -243,6 +243,8 @@ class Scheduler:
             self._batcher.step()
 
     def _try_swap(self) -> None:
+        if self._scorings and self._scorings[0].scores:
+            return  # one answer, one version: a job that has begun ends on the weights it began with
         job = self._swaps[0]
         self._batcher.held = job.running == "drain"
         if self._batcher.held and self._batcher.running:

@@ -58,11 +58,14 @@ def stage(model: Any, version: int, path: str) -> Staged:
                     do=f"{path} belongs to another model",
                 )
             )
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise EngineError(
-                explain(f"weights of version {version}: {name} is not finite", do="the current weights go on serving")
-            )
         tensors[name] = tensor.to(dtype=own.dtype, device=own.device)
+        if own.is_floating_point() and not bool(torch.isfinite(tensors[name]).all()):
+            raise EngineError(
+                explain(
+                    f"weights of version {version}: {name} is not finite in {own.dtype}",
+                    do="the current weights go on serving",
+                )
+            )
     return Staged(version=version, path=path, tensors=tensors, fingerprint=fingerprint(tensors.items()))
 
 
