@@ -29,8 +29,8 @@ def train(recipe: str, overrides: Sequence[str], *, run_dir: Path | None, dry_ru
     run = run_dir or default_run_dir(config.name)
     remember_run(run)
     typer.echo(f"run folder: {run}")
-    with open_progress(steps=config.steps, title=config.name, quiet=quiet) as progress:
-        anyio.run(partial(trainer.train, config, run, progress=progress))
+    progress = open_progress(steps=config.steps, title=config.name, quiet=quiet)
+    anyio.run(partial(trainer.train, config, run, progress=progress))
     _point_to(run)
 
 
@@ -42,8 +42,8 @@ def resume(run: Path, *, quiet: bool) -> None:
     done = int(lines[-1]["step"]) + 1 if lines else 0
     from windage.runtime import trainer
 
-    with open_progress(steps=config.steps, first_step=done, title=config.name, quiet=quiet) as progress:
-        anyio.run(partial(trainer.resume, run, progress=progress))
+    progress = open_progress(steps=config.steps, first_step=done, title=config.name, quiet=quiet)
+    anyio.run(partial(trainer.resume, run, progress=progress))
     _point_to(run)
 
 

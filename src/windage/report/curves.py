@@ -38,12 +38,14 @@ class Curves:
         found = [line for line in self.lines if isinstance(line.get(name), dict)]
         if not found:
             return [], [], []
-        edges = [float(edge) for edge in found[0][name]["edges"]]
+        edges = [float(edge) for edge in max((line[name]["edges"] for line in found), key=len)]
         places: list[float] = []
         sums: list[list[float]] = []
         for chunk in _cut(found, columns):
             places.append(float(chunk[-1]["step"]) + 1.0)
-            sums.append([math.fsum(column) for column in zip(*(line[name]["counts"] for line in chunk), strict=True)])
+            shorter = (line[name]["counts"] for line in chunk)  # bins that a batch did not reach are empty
+            padded = [[*counts, *[0.0] * (len(edges) - 1 - len(counts))] for counts in shorter]
+            sums.append([math.fsum(column) for column in zip(*padded, strict=True)])
         return places, edges, sums
 
     def last(self, name: str) -> float | None:

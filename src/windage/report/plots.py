@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from windage.report.chart import Chart, Line, draw
 from windage.report.curves import Curves, smooth
@@ -74,19 +74,22 @@ def _ratios(run: RunData) -> Iterator[Plot]:
 
 
 def _share_outside(run: RunData) -> Iterator[Plot]:
-    names = tuple(
-        (name, name.removeprefix("learner/").replace("_", " "), index + 1)
-        for index, name in enumerate(_present(run, ("outside", "masked", "clipped", "out_of_band")))
+    names = (
+        ("learner/masked_below", "masked below", 1),
+        ("learner/masked_above", "masked above", 2),
+        ("learner/clipped_below", "clipped below", 1),
+        ("learner/clipped_above", "clipped above", 2),
+        ("learner/kappa_at_low", "κ at its low end", 3),
+        ("learner/kappa_at_high", "κ at its high end", 4),
+        ("learner/ratio_below_half", "ratio < 1/2", 5),
+        ("learner/ratio_above_two", "ratio > 2", 6),
     )
     chart = _simple(run, names, percent=True)
     yield from _plot("Tokens outside the interval", SENTENCES["share_outside"], chart)
 
 
 def _divergence(run: RunData) -> Iterator[Plot]:
-    names = tuple(
-        (name, name.removeprefix("learner/").replace("_", " "), index + 1)
-        for index, name in enumerate(_present(run, ("kl",), exact=True))
-    )
+    names = (("learner/kl", "KL", 1), ("learner/kl_k1", "k1", 3), ("learner/kl_k2", "k2", 5))
     yield from _plot("KL divergence (nats per token)", SENTENCES["divergence"], _simple(run, names))
 
 
@@ -101,9 +104,9 @@ def _mismatch(run: RunData) -> Iterator[Plot]:
 
 
 def _trace_product(run: RunData) -> Iterator[Plot]:
-    names = sorted(_present(run, ("log_trace", "trace_product", "log_pi_kappa", "log_product")))
-    lines = tuple((name, name.rpartition("/")[2].replace("_", " "), index + 1) for index, name in enumerate(names))
-    yield from _plot("Product of the trace weights", SENTENCES["trace_product"], _simple(run, lines))
+    quantiles = (("p1", "1 %", 5), ("p10", "10 %", 3), ("p50", "median", 1), ("p90", "90 %", 2), ("p99", "99 %", 6))
+    names = tuple((f"learner/log_trace_{name}", label, colour) for name, label, colour in quantiles)
+    yield from _plot("Product of the trace weights", SENTENCES["trace_product"], _simple(run, names, y_label="nats"))
 
 
 def _loss(run: RunData) -> Iterator[Plot]:
@@ -178,14 +181,3 @@ def _noisy(curves: Curves, name: str, label: str, colour: int) -> list[Line]:
     span = max(1, len(raw) // 20)
     mean = Line(name=label, x=x, y=smooth(raw, span=span), colour=colour)
     return [mean] if span == 1 else [Line(name=label, x=x, y=raw, colour=colour, style="faint", legend=False), mean]
-
-
-def _present(run: RunData, parts: Sequence[str], *, exact: bool = False) -> list[str]:
-    """Learner metrics whose name holds one of ``parts`` (``exact``: as a whole word), at most six."""
-    matches: Callable[[str], bool] = (
-        (lambda name: any(part in name.rpartition("/")[2].split("_") for part in parts))
-        if exact
-        else (lambda name: any(part in name for part in parts))
-    )
-    seen = {name: None for line in run.curves.lines for name in line if name.startswith("learner/") and matches(name)}
-    return [name for name in seen if name in run.curves][:6]

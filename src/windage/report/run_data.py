@@ -9,12 +9,14 @@ from typing import Any
 
 from windage.errors import WindageError
 from windage.report.curves import Curves
+from windage.runtime.measure import wilson
 from windage.runtime.recipe_yaml import read_yaml
 from windage.runtime.run_folder import RunFolder
 from windage.runtime.summary import read_summary
 
 __all__ = ["RunData", "read_run"]
 
+_PLAIN = {"step", "version"}
 _LEDGER = ("admitted", "trained", "waiting", "in_flight", "failed", "expired", "rejected")
 
 
@@ -62,7 +64,16 @@ def read_run(path: str | Path) -> RunData:
         config=config,
         config_text=text,
         curves=Curves(folder.read_metrics()),
-        evaluations=folder.read_evaluations(),
+        evaluations=[_evaluation(line) for line in folder.read_evaluations()],
         samples=folder.read_samples(),
         summary=read_summary(folder.summary),
     )
+
+
+def _evaluation(line: Mapping[str, Any]) -> dict[str, Any]:
+    """One line of ``evaluations.jsonl`` with full metric names, and with its interval where it counts its episodes."""
+    full = {name if name in _PLAIN or "/" in name else f"eval/{name}": value for name, value in line.items()}
+    success, episodes = full.get("eval/success"), full.get("eval/episodes")
+    if success is not None and episodes and "eval/success_low" not in full:
+        full["eval/success_low"], full["eval/success_high"] = wilson(success * episodes, episodes)
+    return full

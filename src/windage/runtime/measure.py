@@ -10,6 +10,7 @@ import numpy as np
 from windage.learner.protocol import StepReport
 from windage.records import Row, StopReason, TrainBatch, Trajectory, TrajectoryGroup
 from windage.runtime.catalogue import STALENESS_EDGES
+from windage.runtime.learner_metrics import HISTOGRAM_EDGES
 from windage.runtime.metrics import Histogram, Last, Max, Mean, Metrics, Sum
 
 __all__ = ["measure_batch", "measure_evaluation", "measure_group", "measure_report", "wilson"]
@@ -66,8 +67,9 @@ def measure_report(report: StepReport) -> Metrics:
     for name, value in report.metrics.items():
         metrics.add(f"learner/{name.removeprefix('learner/')}", Last(float(value)))
     for name, counts in report.histograms.items():
-        edges = tuple(float(index) for index in range(len(counts) + 1))
-        metrics.add(f"learner/histogram/{name.removeprefix('learner/')}", Histogram(edges, tuple(map(float, counts))))
+        short = name.removeprefix("learner/")
+        edges = HISTOGRAM_EDGES.get(short) or tuple(float(index) for index in range(len(counts) + 1))
+        metrics.add(f"learner/histogram/{short}", Histogram(edges, tuple(map(float, counts))))
     metrics.add("tokens/dropped", Sum(report.tokens_dropped))
     if report.seconds > 0:
         metrics.add("speed/learner_tokens", Last(report.tokens_trained / report.seconds))

@@ -47,7 +47,8 @@ def fake(monkeypatch):
 
     async def train(config, run_dir, *, progress):
         calls.append(("train", config.steps, run_dir))
-        progress.update({"step": 0, "batch/reward": 0.5})
+        with progress:
+            progress.update({"step": 0, "batch/reward": 0.5})
 
     async def resume(run_dir, *, progress):
         calls.append(("resume", run_dir))

@@ -92,3 +92,13 @@ def test_a_heat_map_colours_by_share():
     svg = draw_heatmap(Heatmap(x=[1, 2], bins=["0", "1"], shares=[[1.0, 0.0], [0.5, 0.5]]))
     assert svg.count("<rect") == 3
     assert 'fill-opacity="1.00"' in svg
+
+
+def test_histograms_that_grow_are_padded():
+    grown = [
+        {"step": 0, "h": {"edges": [0, 1], "counts": [4]}},
+        {"step": 1, "h": {"edges": [0, 1, 2], "counts": [1, 2]}},
+    ]
+    places, edges, counts = Curves(grown).histograms("h")
+    assert (places, edges, counts) == ([1.0, 2.0], [0.0, 1.0, 2.0], [[4.0, 0.0], [1.0, 2.0]])
+    assert Curves(grown).histograms("h", columns=1)[2] == [[5.0, 2.0]]

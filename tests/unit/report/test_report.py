@@ -10,6 +10,7 @@ import pytest
 from windage.errors import DataError
 from windage.report.build import build_report
 from windage.report.picture import build_picture
+from windage.report.run_data import read_run
 from windage.runtime.run_folder import RunFolder
 
 VOID = {"meta", "br", "link", "img", "input"}
@@ -51,7 +52,7 @@ def test_every_plot_of_a_finished_run_is_there(finished_run):
     for heading in (
         *("Learning curve", "Staleness", "Staleness of the rows", "Effective sample size"),
         *("Tokens outside the interval", "Policy update", "Critic", "Queue", "Time per stage", "Tokens per second"),
-        *("Engine against learner (nats per token)", "log ratio"),
+        *("Engine against learner (nats per token)", "log trace", "Product of the trace weights"),
         *("Ledger", "Sample episodes", finished_run.name),
     ):
         assert heading in made.headings, heading
@@ -69,7 +70,7 @@ def test_the_page_needs_nothing_but_itself(finished_run):
 def test_every_svg_is_well_formed_and_its_tooltip_data_is_json(finished_run):
     text = build_report(finished_run).read_text(encoding="utf-8")
     drawings = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
-    assert len(drawings) >= 11
+    assert len(drawings) >= 12
     for drawing in drawings:
         root = ET.fromstring(drawing)
         data = json.loads(root.attrib.get("data-chart", "{}"))
@@ -135,3 +136,13 @@ def test_the_picture_stands_alone(finished_run, tmp_path):
     assert "success (held-out)" in text
     assert "bound" in text
     assert not re.search(r'(href|src)="', text)
+
+
+def test_evaluations_may_be_written_with_short_names(tmp_path):
+    folder = RunFolder.create(tmp_path / "run", config="name: x\n")
+    folder.append_metrics(0, {"batch/reward": 0.5})
+    folder.append_evaluation(0, {"version": 0, "success": 0.5, "episodes": 64})
+    folder.append_evaluation(1, {"version": 1, "success": None, "episodes": 0})
+    (line, _) = read_run(folder.path).evaluations
+    assert line["eval/success_low"] < line["eval/success"] == 0.5 < line["eval/success_high"]
+    assert "success (held-out)" in build_report(folder.path).read_text()

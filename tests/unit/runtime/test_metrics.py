@@ -73,3 +73,10 @@ def test_open_families_need_a_member_name():
     assert describe("learner/histogram/ratio").kind is Histogram
     assert describe("learner/anything").kind is Last
     assert describe("nothing/like/this") is None
+
+
+def test_edges_of_the_trace_histogram_are_those_of_the_learner():
+    from windage.diagnostics.trace_product import TRACE_EDGES
+    from windage.runtime.learner_metrics import HISTOGRAM_EDGES
+
+    assert HISTOGRAM_EDGES["log_trace"][1:-1] == TRACE_EDGES
