@@ -37,7 +37,6 @@ class CriticConfig(BaseModel):
     max_grad_norm: float = Field(default=1.0, gt=0)
     updates: int = Field(default=2, ge=1, description="Critic updates per batch (SAO: 2).")
     warmup: int = Field(default=10, ge=0, description="First batches that train the critic only (SAO: 10).")
-    value_clip: float | None = Field(default=None, gt=0, description="Clip values around entry values (BRACE: 0.5).")
 
     @model_validator(mode="after")
     def _fits_kind(self) -> Self:

@@ -27,6 +27,7 @@ class Entry:
     ``values``     f32 [N], ``bootstrap`` f32 [R]: with a critic
     ``hidden``     [N, H] for a value head, so that its updates need no forward pass
     ``entropy``    f32 [N] when asked for
+    ``measured``   False when nothing asked for log-probs: they are then the engine's, until the first update
     ``live``       the log-probs with their graph, when one micro-batch holds the whole batch: the first update then
                    needs no second forward pass
     """
@@ -37,6 +38,7 @@ class Entry:
     hidden: Tensor | None = None
     entropy: Tensor | None = None
     live: Tensor | None = None
+    measured: bool = True
 
 
 def enter(state: LearnerState, whole: TokenBatch, pieces: Sequence[Piece], *, entropy: bool, keep_graph: bool) -> Entry:

@@ -6,7 +6,7 @@ rows ─► TokenBatch ─► entry pass ─► credit ─► [policy gradient, 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -38,6 +38,7 @@ class _Tally:
     grad_norm: float = 0.0
     critic_grad_norm: float = 0.0
     refused: str = ""
+    first_logprobs: Tensor | None = None
     last_logprobs: Tensor | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -57,8 +58,7 @@ class Update:
         if not len(whole.token_ids):
             return self._finish(batch, whole, "skipped", reason="no action tokens with a usable log-prob", clock=clock)
         pieces = cut(batch, whole)
-        fused = self._fused(pieces)
-        entry = enter(self.state, whole, pieces, entropy=self.config.entropy, keep_graph=fused)
+        entry = self._entry(whole, pieces)
         clock.lap("entry")
         with torch.no_grad():
             credit = self.algorithm.credit(
@@ -66,6 +66,8 @@ class Update:
             )
         clock.lap("credit")
         tally = self._updates(batch, whole, pieces, entry, credit)
+        if not entry.measured and tally.first_logprobs is not None:
+            entry = replace(entry, logprobs=tally.first_logprobs, measured=True)
         clock.lap("update")
         outcome, reason = self._outcome(tally, credit)
         if outcome != "skipped" and self.state.critic is not None:
@@ -75,6 +77,16 @@ class Update:
         )
         metrics["lr"] = self.state.optimizer.lr
         return self._finish(batch, whole, outcome, reason=reason, clock=clock, metrics=metrics, histograms=histograms)
+
+    # -- what is known before anything moves -------------------------------------------------------------------------
+
+    def _entry(self, whole: TokenBatch, pieces: list[Piece]) -> Entry:
+        """Log-probs and values at batch entry. Where the method asks for neither, the first update will tell."""
+        asked = self.algorithm.recompute_entry or self.state.critic is not None or self.config.entropy
+        if not asked and self.config.update_rows == "all":
+            return Entry(logprobs=whole.behavior_logprobs.clone(), measured=False)
+        fused = self._fused(pieces)
+        return enter(self.state, whole, pieces, entropy=self.config.entropy, keep_graph=fused)
 
     # -- what moves --------------------------------------------------------------------------------------------------
 
@@ -102,6 +114,7 @@ class Update:
             live = entry.live if index == 0 else None
             if index < policy_updates:
                 tally.last_logprobs = self._policy_gradient(rows, totals, entry, credit, tally, live=live, joint=joint)
+                tally.first_logprobs = tally.last_logprobs if index == 0 else tally.first_logprobs
             if index < critic_updates:
                 self._critic_gradient(pieces, slices[0][1] if len(slices) == 1 else None, whole, entry, credit, tally)
             if not self._step(index < policy_updates, index < critic_updates or joint, tally):

@@ -91,4 +91,5 @@ class PlainAlgorithm:
         return loss * torch.nan if self.spoil == "critic" else loss
 
     def diagnostics(self, batch, *, logprobs=None, entry_logprobs, credit, values):
+        self.reported = entry_logprobs
         return {"seen": float(len(batch.token_ids))}, {}

@@ -57,6 +57,14 @@ def gradients(update, batch):
     return caught, report
 
 
+def order(cut):
+    """Where each token of the batch stands in the micro-batches one after another."""
+    sizes = [6, 9, 1, 14, 4, 8]
+    rows = [row for part in cut for row in part]
+    starts = dict(zip(rows, np.cumsum([0] + [sizes[row] for row in rows]), strict=False))
+    return torch.tensor([starts[row] + place for row in range(6) for place in range(sizes[row])])
+
+
 def oracle_gradient(folder, batch, temperature):
     """REINFORCE by plain forward passes of each row alone."""
     policy = load_policy(folder, config=LearnerConfig(device="cpu"), limit=93, temperature=1.0, trust=False)
@@ -257,10 +265,23 @@ def test_rows_without_actions_among_others_are_left_out(folder):
     assert report.tokens_trained == 5
 
 
-def test_mismatch_is_told_apart_by_lag(folder):
+@pytest.mark.parametrize("cut", CUTS[:2])
+def test_a_method_that_asks_for_no_entry_pass_gets_none_and_the_same_update(folder, cut):
+    found, reports = [], []
+    for needed in (True, False):
+        algorithm = PlainAlgorithm(recompute_entry=needed)
+        update = learner(folder, algorithm=algorithm, updates_per_batch=2)
+        reports.append(update.train(make_batch(cut=cut)))
+        found.append(bits(update))
+        reported = algorithm.reported
+    assert not moved(*found)
+    torch.testing.assert_close(
+        reported, torch.cat([logprobs for logprobs, *_ in algorithm.losses[: len(cut)]])[order(cut)]
+    )
+
+
+def test_the_report_tells_entropy_memory_and_phases(folder):
     report = learner(folder, entropy=True).train(make_batch(version=0))
-    assert "mismatch_lag0_p99" in report.metrics
-    assert "mismatch_stale_p99" not in report.metrics
     assert 0 < report.metrics["entropy"] < np.log(93) + 1e-3
     assert report.metrics["peak_bytes"] > 1e6
     assert {"seconds_entry", "seconds_credit", "seconds_update"} <= report.metrics.keys()
