@@ -35,7 +35,7 @@ class TokenBatch:
         ``outcomes`` f32           raw outcome of the row's trajectory
         ``group_of`` i64, ``trajectory_of`` i64   indices of the whole batch, kept by :meth:`select`
         ``truncated`` bool         cut off by a limit: the critic's value at ``last_input`` continues it
-        ``aborted`` bool           no usable end: the row has no tokens here and no say in group statistics
+        ``aborted`` bool           a row of the trajectory has no end: no tokens here, no say in group statistics
         ``last_input`` i64         place of the row's last token
         ``sampled`` i64            action tokens before any was dropped: the structural denominator
 
@@ -65,13 +65,14 @@ class TokenBatch:
     def from_batch(cls, batch: TrainBatch, device: torch.device | str = "cpu") -> Self:
         """Concatenate the usable action tokens of ``batch.rows``.
 
-        Tokens without a finite behaviour log-prob are dropped and counted; rows that were aborted keep none.
+        Tokens without a finite behaviour log-prob are dropped and counted; trajectories with an aborted row keep none.
         """
-        kept = [_kept(row) for row in batch.rows]
+        cut = {of for row, of in _placed(batch) if row.stop_reason is StopReason.ABORTED}
+        aborted = [of in cut for _, of in _placed(batch)]
+        kept = [_kept(row, gone) for row, gone in zip(batch.rows, aborted, strict=True)]
         arrays = {name: _concatenated(batch.rows, kept, name) for name in _optional(batch.rows)}
         versions = _concatenated(batch.rows, kept, "policy_version")
         rewards = [_moved(row, places) for row, places in zip(batch.rows, kept, strict=True)]
-        aborted = [row.stop_reason is StopReason.ABORTED for row in batch.rows]
         sampled = [0 if gone else row.action_tokens for row, gone in zip(batch.rows, aborted, strict=True)]
 
         def move(array: Any, dtype: torch.dtype = torch.int64) -> Tensor:
@@ -113,9 +114,14 @@ class TokenBatch:
 _PER_ROW = frozenset({"outcomes", "group_of", "trajectory_of", "truncated", "aborted", "last_input", "sampled"})
 
 
-def _kept(row: Row) -> NDArray[np.int64]:
+def _placed(batch: TrainBatch) -> list[tuple[Row, int]]:
+    """Each row with the index of its trajectory."""
+    return list(zip(batch.rows, batch.trajectory_of.tolist(), strict=True))
+
+
+def _kept(row: Row, aborted: bool) -> NDArray[np.int64]:
     """Places of the action tokens that can be trained on."""
-    if row.stop_reason is StopReason.ABORTED:
+    if aborted:
         return np.zeros(0, np.int64)
     return np.flatnonzero(row.action_mask & np.isfinite(row.behavior_logprobs))
 

@@ -22,6 +22,7 @@ class Segments:
     ``lengths``  i64 [rows]      tokens of each row
     ``offsets``  i64 [rows + 1]  first token of each row; the last element is ``tokens``
     ``row_of``   i64 [tokens]    row of each token
+    ``filled``   i64 [<= rows]   rows that have tokens
 
     >>> segments = Segments.from_lengths([2, 0, 3])
     >>> segments.sum(torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])).tolist()
@@ -31,6 +32,7 @@ class Segments:
     lengths: Tensor
     offsets: Tensor
     row_of: Tensor
+    filled: Tensor
     rows: int
     tokens: int
     longest: int
@@ -56,6 +58,7 @@ class Segments:
             lengths=on_cpu.to(device),
             offsets=offsets.to(device),
             row_of=row_of.to(device),
+            filled=on_cpu.nonzero().squeeze(1).to(device),
             rows=rows,
             tokens=tokens,
             longest=max(plain, default=0),
@@ -65,11 +68,6 @@ class Segments:
     def position(self) -> Tensor:
         """i64 [tokens]: place of each token inside its row."""
         return torch.arange(self.tokens, device=self.row_of.device) - self.offsets[self.row_of]
-
-    @property
-    def ends(self) -> Tensor:
-        """Mask [tokens]: True at the last token of each row."""
-        return self.offsets[self.row_of + 1] == torch.arange(1, self.tokens + 1, device=self.row_of.device)
 
     def sum(self, values: Tensor) -> Tensor:
         """Row sums [rows], accumulated in float64 (integers in int64); 0 for an empty row."""
@@ -97,8 +95,10 @@ class Segments:
 
     def next_value(self, values: Tensor, bootstrap: Tensor | None = None) -> Tensor:
         """[tokens]: value at the row's next token; at its end ``bootstrap`` [rows], or 0. No row sees another."""
-        after = self.expand(bootstrap) if bootstrap is not None else torch.zeros_like(values)
-        return torch.where(self.ends, after.to(values.dtype), values.roll(-1))
+        ends = self.offsets[1:][self.filled] - 1
+        if bootstrap is None:
+            return values.roll(-1).index_fill(0, ends, 0.0)
+        return values.roll(-1).index_copy(0, ends, bootstrap[self.filled].to(values.dtype))
 
     def cumsum(self, values: Tensor) -> Tensor:
         """Running sum from each row's start, inclusive, accumulated in float64. Differentiable."""
@@ -127,8 +127,5 @@ class Segments:
         return torch.arange(count, device=shift.device) + shift
 
     def _pick(self, values: Tensor, places: Tensor, empty: float) -> Tensor:
-        filled = self.lengths > 0
-        if not self.tokens:
-            return values.new_full((self.rows,), empty)
-        picked = values.index_select(0, places.clamp(0, self.tokens - 1))
-        return torch.where(filled, picked, torch.full_like(picked, empty))
+        picked = values.index_select(0, places[self.filled])
+        return values.new_full((self.rows,), empty).index_copy(0, self.filled, picked)
