@@ -66,9 +66,13 @@ class Environment(Protocol):
 
 
 class EnvironmentFactory(Protocol):
-    """Makes environments; owns what they share (tool and reward worker processes)."""
+    """Makes environments; owns what they share (tool and reward worker processes).
+
+    ``stop`` are the strings that end a turn besides the end-of-turn token (a tool call's closing mark); sampled, kept.
+    """
 
     name: str
+    stop: tuple[str, ...]
 
     def make(self) -> Environment:
         """A fresh environment for one episode."""

@@ -156,6 +156,12 @@ class EngineGroup:
         else:
             done.update(zip(positions, completions, strict=True))
 
+    async def evict(self, engine: Engine) -> None:
+        """Take an engine that cannot be reached out of rotation; it is restarted and comes back in sync."""
+        for index, routable in tuple(self._routable.items()):
+            if routable is engine:
+                self._drop(index, engine)
+
     def _drop(self, index: int, engine: Engine) -> None:
         """Out of rotation now; killed, so that the watcher restarts it."""
         if self._routable.get(index) is engine:
