@@ -36,7 +36,7 @@ class Qwen3RandomModel(BaseModel):
     intermediate: int = Field(default=512, ge=8, description="Width of the gated MLP.")
     vocab: int = Field(default=0, ge=0, description="0: the tokenizer's size.")
     tie: bool = Field(default=True, description="Share the embedding with the head.")
-    max_positions: int = Field(default=1024, ge=8)
+    max_positions: int = Field(default=4096, ge=8, description="Longest row; costs no memory by itself.")
     rope_theta: float = Field(default=10000.0, gt=0)
     init_scale: float = Field(default=0.02, gt=0, description="Standard deviation of the initial weights.")
     seed: int = 0

@@ -35,7 +35,7 @@ __all__ = ["RunConfig"]
 class RunConfig(BaseModel):
     """A recipe with every default filled in. Raises at validation, before anything starts, when parts do not fit."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the run; default: the file's name.")
     description: str = Field(default="", description="One line for `windage recipes`.")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from windage.algorithms.entry import Entry
+from windage.algorithms.table import lookup
 from windage.engines.config import EngineConfig
 from windage.errors import explain
 
@@ -21,16 +24,33 @@ __all__ = [
 
 
 class AlgorithmConfig(BaseModel):
-    """An algorithm by name with its own settings beside it: ``algorithm: {name: copc, clip: [0.8, 1.2]}``."""
+    """An algorithm by name with its own settings beside it: ``algorithm: {name: copc, clip: [0.8, 1.2]}``.
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    Settings that are not given are filled in with that algorithm's defaults, so that a resolved recipe shows them.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, ser_json_inf_nan="constants")
 
     name: str = Field(default="copc", min_length=1, description="A name of windage.algorithms.names().")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _filled_in(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping) or not isinstance(given.get("name", "copc"), str):
+            return given
+        name = given.get("name", "copc")
+        chosen = lookup(name).parse({key: value for key, value in given.items() if key != "name"})
+        return {"name": name, **chosen.model_dump()}
 
     @property
     def settings(self) -> dict[str, Any]:
         """Everything but the name: keyword arguments of ``windage.algorithms.get``."""
-        return {key: _frozen(value) for key, value in (self.model_extra or {}).items()}
+        return dict(self.model_extra or {})
+
+    @property
+    def entry(self) -> Entry:
+        """What is known of the algorithm without importing torch: summary, and what it needs."""
+        return lookup(self.name)
 
 
 class EngineSettings(EngineConfig):
@@ -102,8 +122,3 @@ class DeadlineConfig(BaseModel):
     batch: float = Field(default=3600.0, gt=0, description="Enough groups finish to fill a batch.")
     train: float = Field(default=3600.0, gt=0, description="The learner answers one call.")
     publish: float = Field(default=600.0, gt=0, description="Every engine confirms new weights.")
-
-
-def _frozen(value: Any) -> Any:
-    """Lists of the YAML file as tuples."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

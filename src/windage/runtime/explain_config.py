@@ -7,6 +7,7 @@ from pathlib import Path
 
 from windage.learner.model_config import PathModel
 from windage.runtime.config import RunConfig
+from windage.runtime.config_rules import algorithm_notes
 from windage.runtime.memory_estimate import estimate_memory
 from windage.runtime.recipe import dump_config
 
@@ -22,6 +23,9 @@ def explain_config(config: RunConfig) -> str:
 def _notes(config: RunConfig) -> Iterator[str]:
     yield _model(config)
     yield f"mode: {config.mode.name}; {config.pacing.bound.explain()}"
+    yield f"updates: {config.learner.updates_per_batch} optimizer update(s) for each published version"
+    yield f"correction: {config.algorithm.name}. {config.algorithm.entry.summary}"
+    yield from (f"correction: {note}" for note in algorithm_notes(config))
     yield _determinism(config)
     yield from _memory(config)
 

@@ -68,9 +68,9 @@ def fake(monkeypatch):
 
 
 def test_train_makes_a_folder_of_its_own(place, fake):
-    answer = call("train", "../mine.yaml", "steps=3", "--run-dir", "out")
+    answer = call("train", "../mine.yaml", "steps=30", "--run-dir", "out")
     assert answer.exit_code == 0, answer.output
-    assert fake == [("train", 3, Path("out"))]
+    assert fake == [("train", 30, Path("out"))]
     assert "run folder: out" in answer.output
     assert "reward 0.500" in answer.output
 
@@ -136,8 +136,8 @@ def test_recipes_are_listed_and_shown(place):
     assert "quickstart" in listed.output
     shown = call("recipes", "show", "quickstart")
     assert shown.stdout.startswith("#")
-    resolved = call("recipes", "show", "quickstart", "steps=7", "--resolved")
-    assert "steps: 7\n" in resolved.stdout
+    resolved = call("recipes", "show", "quickstart", "steps=70", "--resolved")
+    assert "steps: 70\n" in resolved.stdout
     assert call("recipes", "show", "quikstart").exit_code == 2
 
 

@@ -44,4 +44,6 @@ def test_the_large_recipe_has_the_published_settings():
     config = load_recipe("qwen3_4b_tool_math")
     assert config.learner.lr == 1e-6
     assert (config.learner.critic.lr, config.learner.critic.updates, config.learner.critic.warmup) == (5e-6, 2, 10)
+    assert config.algorithm.settings["band"] == (0.7, 6.0)
+    assert config.algorithm.settings["lam_actor"] == {"alpha": 1.5}
     assert (config.groups_per_step, config.rollout.group_size) == (16, 8)

@@ -18,7 +18,8 @@ def test_resolved_settings_read_back_as_the_same_run():
     config = RunConfig.model_validate(settings(algorithm={"name": "copc", "clip": [0.5, 2.0]}, steps=21))
     again = validate(parse_yaml(dump_config(config), source="dump"), source="dump")
     assert again == config
-    assert again.algorithm.settings == {"clip": (0.5, 2.0)}
+    assert again.algorithm.settings["clip"] == (0.5, 2.0)
+    assert again.algorithm.settings["band"] == (0.5, 2.0)  # a default of copc
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,15 @@ def test_mode_becomes_pacing(mode, bound, ahead, barrier, deterministic):
         ({"mode": {"name": "async", "staleness": 1, "deterministic": True}}, "mode=lagged mode.k=1"),
         ({"mode": {"name": "async", "staleness": 0, "in_flight": True}}, "staleness >= 1"),
         ({"mode": {"name": "lagged", "k": 65}}, "64"),
+        ({"algorithm": {"name": "cpoc"}}, "did you mean 'copc'"),
+        ({"algorithm": {"name": "copc", "clp": 1}}, "did you mean 'clip'"),
+        ({"algorithm": {"name": "grpo"}, "learner": {"critic": {"lr": 1.0}}}, "learner.critic is unused"),
+        ({"algorithm": {"name": "grpo"}, "rollout": {"group_size": 1}}, "compares trajectories of one task"),
+        ({"algorithm": {"name": "ppo", "anchor": "entry"}}, "would not see staleness"),
+        ({"rollout": {"top_p": 0.9}}, "truncated sampling"),
+        ({"steps": 10}, "the policy would never train"),
+        ({"rollout": {"max_context": 4097}}, "model.max_positions=4096"),
+        ({"engine": {"max_context": 512}}, "engine.max_context=512"),
         ({"engine": {"model": "x"}}, "section `model`"),
         ({"engine": {"policy_version": 3}}, "decided by the run"),
         ({"name": "../up"}, "name"),
@@ -61,6 +71,17 @@ def test_impossible_combinations_say_why(changes, reason):
     with pytest.raises(ValidationError) as caught:
         RunConfig.model_validate(settings(**changes))
     assert reason in str(caught.value)
+
+
+def test_ppo_may_anchor_at_the_entry_policy_when_there_is_no_lag():
+    made = RunConfig.model_validate(settings(mode={"name": "sync"}, algorithm={"name": "ppo", "anchor": "entry"}))
+    assert made.algorithm.settings["anchor"] == "entry"
+
+
+def test_an_infinite_interval_survives_the_file():
+    config = RunConfig.model_validate(settings(algorithm={"name": "copc", "band": [0.0, float("inf")]}))
+    again = validate(parse_yaml(dump_config(config), source="dump"), source="dump")
+    assert again.algorithm.settings["band"] == (0.0, float("inf"))
 
 
 def test_engine_settings_become_one_engine_of_the_runs_model():
