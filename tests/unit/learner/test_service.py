@@ -8,6 +8,7 @@ from tests.models import char_tokenizer, tiny_model
 from tests.unit.learner.batches import make_batch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from windage.algorithms import names
 from windage.errors import ConfigError, DataError, LearnerError, PublishError
 from windage.learner.config import LearnerConfig, LoraConfig
 from windage.learner.critic_config import CriticConfig
@@ -177,3 +178,15 @@ def test_frozen_layers_stay(tmp_path, frozen):
     moved = {name for name, tensor in weights(one).items() if not torch.equal(tensor, before[name])}
     assert any(".layers.1." in name for name in moved)
     assert any(".layers.0." in name or "embed" in name for name in moved) == (not frozen)
+
+
+@pytest.mark.parametrize("algorithm", sorted(names()))
+def test_every_algorithm_of_the_table_trains(tmp_path, algorithm):
+    one = service(tmp_path, algorithm={"name": algorithm})
+    reports = [one.train(make_batch(step, cut=[[0, 3], [1, 2, 5], [4]])) for step in range(2)]
+    assert [report.outcome for report in reports] == [
+        *(["critic_only"] if one.algorithm.critic else ["updated"]),
+        "updated",
+    ]
+    assert all(np.isfinite(value) for report in reports for value in report.metrics.values())
+    assert {"loss", "ess", "kl", "grad_norm"} <= reports[1].metrics.keys()
