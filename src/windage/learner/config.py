@@ -64,7 +64,7 @@ class LearnerConfig(BaseModel):
     head_chunk: int = Field(
         default=0, ge=0, description="Tokens per chunk of the head; 0 = as many as keep a chunk's logits near 64 MB."
     )
-    entropy: bool = Field(default=False, description="Measure the policy's entropy in the entry pass.")
+    entropy: bool = Field(default=False, description="Measure the policy's entropy (forces an entry pass).")
     device: str = Field(default="auto", description="auto: CUDA when there is one, else CPU; or a torch device.")
     dtype: Literal["auto", "fp32", "bf16"] = Field(
         default="auto", description="Numbers of the matrix products; master weights are fp32. auto: bf16 on CUDA."
