@@ -10,7 +10,7 @@ from tokenizers.decoders import Fuse
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
-__all__ = ["CHARACTERS", "END", "save_character_tokenizer"]
+__all__ = ["CHARACTERS", "END", "PAD", "save_character_tokenizer"]
 
 CHARACTERS = "0123456789+-*=?#|<> "
 """Digits, operators and marks: ``?`` ends a question, ``<…>`` is a tool call, ``=…|`` its result, ``#`` the answer."""
@@ -33,17 +33,17 @@ def save_character_tokenizer(folder: str | Path) -> Path:
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    vocabulary = {character: index for index, character in enumerate([*CHARACTERS, END])}
+    vocabulary = {character: index for index, character in enumerate([*CHARACTERS, PAD, END])}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token=_UNKNOWN))
-    tokenizer.add_special_tokens([END])
-    tokenizer.pre_tokenizer = Split(Regex("."), behavior="isolated")
+    tokenizer.add_special_tokens([PAD, END])
+    tokenizer.pre_tokenizer = Split(Regex(r"[\s\S]"), behavior="isolated")
     tokenizer.decoder = Fuse()
     tokenizer.save(str(path / "tokenizer.json"))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "eos_token": END,
-        "pad_token": " ",
-        "unk_token": " ",
+        "pad_token": PAD,
+        "unk_token": PAD,
         "clean_up_tokenization_spaces": False,
         "model_max_length": 1024,
     }
