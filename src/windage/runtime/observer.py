@@ -14,7 +14,8 @@ from typing import Any
 from windage.learner.protocol import StepReport
 from windage.queue.queue import Accepted, Retired, Retry, TrajectoryQueue
 from windage.records import TrainBatch, TrajectoryGroup
-from windage.runtime.evaluation import Evaluation
+from windage.report.samples import sample_record
+from windage.rollout.evaluation import Evaluation
 from windage.runtime.measure import measure_batch, measure_group, measure_report
 from windage.runtime.metrics import Last, Metrics, Sum
 from windage.runtime.pipeline import Step
@@ -95,7 +96,7 @@ class RunObserver:
         evaluation = await self._evaluate()
         self._folder.append_evaluation(done, {"version": version, **evaluation.as_dict()})
         for sample in evaluation.samples:
-            self._folder.append_sample(done, sample)
+            self._folder.append_sample(done, sample_record(sample.trajectory, prompt=sample.prompt))
         self._progress.note(f"held-out after {done} batches: {evaluation}")
         return evaluation
 
