@@ -1,1 +1,1 @@
-"""Windage."""
+"""Environments: tasks, tools, rewards."""
