@@ -1,4 +1,4 @@
-"""tool_math: verifiable arithmetic and word problems with a calculator or a sandboxed Python tool."""
+"""Verifiable arithmetic and word problems with a sandboxed Python tool."""
 
 from windage.environments.tool_math.config import ToolMathConfig
 from windage.environments.tool_math.factory import ToolMath

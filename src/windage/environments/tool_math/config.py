@@ -1,115 +1,132 @@
-"""ToolMathConfig: verifiable arithmetic with a calculator or Python tool. No torch here."""
+"""ToolMathConfig: which problems, which tool, which format, which limits. No torch here."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from windage.environments.tool_math.families import FAMILIES
 from windage.errors import explain
 
-__all__ = ["ArithmeticSource", "FileSource", "ReasoningGymSource", "ToolLimits", "ToolMathConfig"]
+__all__ = [
+    "ArithmeticSource",
+    "FileSource",
+    "ReasoningGymSource",
+    "SourceConfig",
+    "ToolLimits",
+    "ToolMathConfig",
+    "WordProblemSource",
+]
 
-_STRICT = ConfigDict(extra="forbid", frozen=True)
-Operator = Literal["+", "-", "*"]
+
+class _Source(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    share: int = Field(default=1, ge=1, description="Weight in a mixture: tasks of this source in each round.")
 
 
-class ArithmeticSource(BaseModel):
-    """Problems of the built-in generator, without end: ``12+345``, or a word problem around it."""
-
-    model_config = _STRICT
+class ArithmeticSource(_Source):
+    """``a op b``: both operands uniform over the numbers with the drawn number of digits."""
 
     name: Literal["arithmetic"] = "arithmetic"
-    low: int = Field(default=10, ge=0, description="Smallest operand.")
-    high: int = Field(default=999, ge=0, le=999_999, description="Largest operand.")
-    operators: tuple[Operator, ...] = Field(default=("+", "-", "*"), min_length=1, description="Drawn evenly.")
-    word_problems: float = Field(default=0.0, ge=0, le=1, description="Share of problems told in words.")
+    operators: str = Field(default="+-*", min_length=1, pattern=r"^[+\-*]+$", description="Which of + - *.")
+    min_digits: int = Field(default=1, ge=1, le=18)
+    max_digits: int = Field(default=3, ge=1, le=18)
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if self.low > self.high:
+        if self.min_digits > self.max_digits:
             raise ValueError(
-                explain(
-                    "arithmetic range is reversed", got=(self.low, self.high), expected="low <= high", do="swap them"
-                )
+                explain("digits are reversed", got=(self.min_digits, self.max_digits), expected="min <= max")
             )
         return self
 
 
-class ReasoningGymSource(BaseModel):
-    """Problems of reasoning-gym families, without end; each is scored by its family's own scorer."""
+class WordProblemSource(_Source):
+    """Short stories about buying, sharing, walking and saving, with an integer answer."""
 
-    model_config = _STRICT
+    name: Literal["word_problems"] = "word_problems"
+    largest: int = Field(default=99, ge=9, le=10**9, description="Largest number that a story mentions.")
+
+
+class ReasoningGymSource(_Source):
+    """One family of reasoning-gym. Only families whose scorer was seen to work are allowed."""
 
     name: Literal["reasoning_gym"] = "reasoning_gym"
-    families: tuple[str, ...] = Field(min_length=1, description="Drawn evenly; only families that score reliably.")
-    settings: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Generator settings by family, e.g. {chain_sum: {max_terms: 3}}."
-    )
+    family: str = Field(description="Name of the family, e.g. chain_sum.")
+    settings: dict[str, Any] = Field(default_factory=dict[str, Any], description="The family's own settings.")
+
+    @model_validator(mode="after")
+    def _allowed(self) -> Self:
+        if self.family not in FAMILIES:
+            raise ValueError(
+                explain("reasoning-gym family is not on the allow-list", got=self.family, expected=", ".join(FAMILIES))
+            )
+        return self
 
 
-class FileSource(BaseModel):
-    """Problems of a JSONL or Parquet file with the columns ``question`` and ``answer``."""
-
-    model_config = _STRICT
+class FileSource(_Source):
+    """Rows of a JSONL or Parquet file with the columns ``question`` and ``answer``."""
 
     name: Literal["file"] = "file"
-    path: str = Field(min_length=1, description="*.jsonl or *.parquet.")
+    path: Path = Field(description="Training rows (.jsonl, .json, .parquet).")
+    held_out_path: Path | None = Field(default=None, description="Evaluation rows; None: a share of ``path``.")
+    held_out_share: float = Field(default=0.125, gt=0, lt=1, description="Share of questions kept for evaluation.")
 
 
-Source = Annotated[ArithmeticSource | ReasoningGymSource | FileSource, Field(discriminator="name")]
+SourceConfig = Annotated[
+    ArithmeticSource | WordProblemSource | ReasoningGymSource | FileSource, Field(discriminator="name")
+]
+"""A union on ``name``: arithmetic, word_problems, reasoning_gym, file."""
 
 
 class ToolLimits(BaseModel):
-    """What one tool call, and one episode, may use."""
+    """What one tool call may use. Beyond it the *model's code* is at fault and reads an error."""
 
-    model_config = _STRICT
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    seconds: float = Field(default=2.0, gt=0, description="Time of one tool call.")
-    memory_mb: int = Field(default=64, ge=1, description="Memory of the called code.")
-    output_chars: int = Field(default=512, ge=1, description="Characters of output shown to the model.")
-    calls: int = Field(default=4, ge=0, description="Tool calls of an episode; one more ends it with reward 0.")
+    seconds: float = Field(default=2.0, gt=0, description="Time of one call.")
+    memory_mb: int = Field(default=64, ge=1, description="Heap of one call, MiB.")
+    output_chars: int = Field(default=1000, ge=8, description="Longest result that is shown; the rest is cut.")
+    code_chars: int = Field(default=10_000, ge=8, description="Longest program that is run.")
+    workers: int = Field(default=2, ge=1, le=256, description="Sandbox processes; more calls wait for a free one.")
+    wait_seconds: float = Field(default=60.0, gt=0, description="Longest wait for a free sandbox.")
 
 
 class ToolMathConfig(BaseModel):
-    """Which problems, which tool and which format. Defaults without a source are ours (Windage)."""
+    """Verifiable problems with a Python tool. Defaults are the quickstart's (Windage)."""
 
-    model_config = _STRICT
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["tool_math"] = "tool_math"
-    source: Source = Field(default_factory=ArithmeticSource)
-    format: Literal["plain", "template", "fenced"] = Field(
+    sources: tuple[SourceConfig, ...] = Field(
+        default=(ArithmeticSource(),), min_length=1, description="Where problems come from; several are interleaved."
+    )
+    format: Literal["plain", "tool_call", "fenced"] = Field(
         default="plain",
-        description="plain: <12+345> for character models; template: <tool_call> JSON; fenced: ```python blocks.",
+        description="plain: 12+34? → <12+34> → =46| → #46, for tiny models. tool_call: JSON in <tool_call> tags, with "
+        "the schema in the chat template. fenced: a ```python block, for models without a tool format.",
     )
-    direct_share: float = Field(
-        default=0.0, ge=0, le=1, description="Share of demonstrations that answer without tool."
-    )
-    held_out_share: float = Field(default=1 / 16, gt=0, lt=1, description="Share of problems reserved for evaluation.")
+    system_prompt: str | None = Field(default=None, description="None: the format's own instructions; '': none.")
     tool: ToolLimits = Field(default_factory=ToolLimits)
-    tool_seconds: float = Field(default=0.0, ge=0, description="Artificial latency of a tool call, for benchmarks.")
-    workers: int = Field(default=2, ge=1, le=64, description="Processes for tools, and as many for rewards.")
-    reward_seconds: float = Field(
-        default=10.0, gt=0, description="Deadline of one reward; after it the sample is invalid."
+    tool_seconds: float = Field(
+        default=0.0, ge=0, description="Artificial latency of every tool call, for measuring asynchrony."
     )
-    start_seconds: float = Field(default=120.0, gt=0, description="Deadline for a worker process to start.")
-
-    @field_validator("source", mode="before")
-    @classmethod
-    def _named(cls, given: Any) -> Any:
-        """``source: {low: 1}`` without a name means the generator."""
-        return {"name": "arithmetic", **given} if isinstance(given, dict) and "name" not in given else given
+    judges: int = Field(default=1, ge=1, le=64, description="Scoring processes, started when first needed.")
+    reward_seconds: float = Field(default=20.0, gt=0, description="Deadline of scoring one answer.")
 
     @model_validator(mode="after")
-    def _plain_is_digits(self) -> Self:
-        source = self.source
-        if self.format == "plain" and (not isinstance(source, ArithmeticSource) or source.word_problems > 0):
+    def _plain_is_arithmetic(self) -> Self:
+        strange = [source.name for source in self.sources if not isinstance(source, ArithmeticSource)]
+        if self.format == "plain" and strange:
             raise ValueError(
                 explain(
-                    "format plain knows digits and operators only",
-                    got=f"source {source.name}" + (" with word problems" if source.name == "arithmetic" else ""),
-                    expected="source arithmetic with word_problems=0",
-                    do="set environment.format=fenced or template",
+                    "format=plain writes bare expressions",
+                    got=strange,
+                    expected="the source arithmetic",
+                    do="set environment.format=tool_call or fenced",
                 )
             )
         return self

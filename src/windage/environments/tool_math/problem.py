@@ -1,36 +1,46 @@
-"""Problem: a question and its answer, before they become a task; and the hash that keeps the splits apart."""
+"""Problem: a question, its answer, and what it takes to score one."""
 
 from __future__ import annotations
 
-import hashlib
-import random
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Protocol
 
-__all__ = ["Problem", "generator", "is_held_out"]
+__all__ = ["Problem", "ProblemSource", "Split", "split_of"]
+
+Split = Literal["train", "held_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """``expression`` solves it with a calculator, where one is known. ``more`` is what its scorer needs besides."""
+    """``program`` is Python that prints the answer (demonstrations need it); ``scorer`` names how to judge.
+
+    ``scorer`` is empty for math-verify, or holds what regenerates a reasoning-gym entry.
+    """
 
     question: str
     answer: str
-    expression: str | None = None
-    more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    program: str = ""
+    scorer: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def is_held_out(question: str, share: float) -> bool:
-    """True for the reserved share of all questions: a pure function of the text, the same for every seed."""
-    return _number("split", question) < share * 2**64
+class ProblemSource(Protocol):
+    """Problems by index: ``problem`` is a pure function of its arguments and of the source's settings."""
+
+    name: str
+    size: int | None
+    """Distinct training problems; None when there is no end."""
+
+    def problem(self, split: Split, index: int, *, seed: int) -> Problem:
+        """Problem ``index`` of ``split``."""
+        ...
 
 
-def generator(*key: object) -> random.Random:
-    """A random generator that depends on ``key`` only."""
-    return random.Random(_number(*key))  # noqa: S311 - problems, not secrets
+def split_of(question: str, *, held_out_share: float = 0.125) -> Split:
+    """The side on which a question falls: by its text alone, so that no seed can leak it into training.
 
-
-def _number(*key: object) -> int:
-    digest = hashlib.blake2b("/".join(map(str, key)).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    >>> split_of("1+1?") == split_of("1+1?")
+    True
+    """
+    return "held_out" if zlib.crc32(question.encode()) < held_out_share * 2**32 else "train"
