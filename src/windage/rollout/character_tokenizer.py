@@ -10,14 +10,15 @@ from tokenizers.decoders import Fuse
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 
-__all__ = ["CHARACTERS", "END", "PAD", "save_character_tokenizer"]
+__all__ = ["CHARACTERS", "END", "save_character_tokenizer"]
 
 CHARACTERS = "0123456789+-*=?#|<> "
 """Digits, operators and marks: ``?`` ends a question, ``<…>`` is a tool call, ``=…|`` its result, ``#`` the answer."""
 
 END = "$"
-_UNKNOWN = " "
 """End of the episode: the eos token."""
+
+_UNKNOWN = " "
 
 _TEMPLATE = (
     "{% for message in messages %}{{ message['content'] }}"
@@ -33,17 +34,17 @@ def save_character_tokenizer(folder: str | Path) -> Path:
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    vocabulary = {character: index for index, character in enumerate([*CHARACTERS, PAD, END])}
+    vocabulary = {character: index for index, character in enumerate([*CHARACTERS, END])}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token=_UNKNOWN))
-    tokenizer.add_special_tokens([PAD, END])
+    tokenizer.add_special_tokens([END])
     tokenizer.pre_tokenizer = Split(Regex(r"[\s\S]"), behavior="isolated")
     tokenizer.decoder = Fuse()
     tokenizer.save(str(path / "tokenizer.json"))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "eos_token": END,
-        "pad_token": PAD,
-        "unk_token": PAD,
+        "pad_token": _UNKNOWN,
+        "unk_token": _UNKNOWN,
         "clean_up_tokenization_spaces": False,
         "model_max_length": 1024,
     }

@@ -87,7 +87,7 @@ class Episode:
         row = self._rows[-1]
         start, stop = row.sampled(completion, turn=turn)
         truncated = completion.finish_reason == "length"
-        text = self.tokenizer.reply_text(completion.token_ids)
+        text = self.tokenizer.reply_text(completion.token_ids.tolist())
         reply = Reply(turn=turn, text=text, truncated=truncated)
         answer = await self._within(self.environment.step(reply), "tool_timeout", self.config.step_seconds)
         if answer.reward:
