@@ -14,11 +14,11 @@ Split = Literal["train", "held_out"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """``program`` is Python that prints the answer (demonstrations need it); ``scorer`` names how to judge.
-
-    ``scorer`` is empty for math-verify, or holds what regenerates a reasoning-gym entry.
+    """``key`` names it within its source and split. ``program`` is Python whose value is the answer (demonstrations
+    need it). ``scorer`` is empty for math-verify, or what regenerates a reasoning-gym entry.
     """
 
+    key: str
     question: str
     answer: str
     program: str = ""
@@ -26,14 +26,20 @@ class Problem:
 
 
 class ProblemSource(Protocol):
-    """Problems by index: ``problem`` is a pure function of its arguments and of the source's settings."""
+    """Problems by index: a pure function of split, index, seed and the source's settings."""
 
-    name: str
-    size: int | None
-    """Distinct training problems; None when there is no end."""
+    @property
+    def label(self) -> str:
+        """Name in task ids and per-source counters."""
+        ...
 
-    def problem(self, split: Split, index: int, *, seed: int) -> Problem:
-        """Problem ``index`` of ``split``."""
+    @property
+    def size(self) -> int | None:
+        """Distinct training problems; None when there is no end."""
+        ...
+
+    def problem(self, split: Split, index: int, *, seed: int) -> Problem | None:
+        """Problem ``index`` of ``split``; None past the end of the held-out ones."""
         ...
 
 

@@ -1,87 +1,108 @@
-"""ToolMathTasks: problems of any source as tasks, split by a hash of their text."""
+"""ToolMathTasks: problems as tasks, several sources interleaved by their shares."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import sys
-from collections.abc import Callable, Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
-from windage.environments.tool_math.arithmetic import arithmetic_problem
-from windage.environments.tool_math.config import ArithmeticSource, ToolMathConfig
-from windage.environments.tool_math.problem import Problem, generator, is_held_out
+from windage.environments.tool_math.config import ToolMathConfig
+from windage.environments.tool_math.problem import Problem, ProblemSource, Split
+from windage.environments.tool_math.sources import open_sources
 from windage.errors import DataError, explain
 from windage.records import Task
 
 __all__ = ["ToolMathTasks"]
 
-_TRIES = 100_000
-"""Draws in a row without a usable problem after which the source counts as exhausted."""
-
-Split = Literal["train", "held_out"]
+_REPEATS = 2000
 
 
 class ToolMathTasks:
-    """The TaskSource of ``tool_math``. Ids and order depend on ``(split, seed)`` only; ``train`` starts anywhere.
+    """A :class:`~windage.environments.protocol.TaskSource`. Order, ids and seeds depend on (split, seed) alone.
 
-    Raises:
-        DataError: the file cannot be read, or a split has no problem.
+    Task ``i`` of a mixture comes from the source in place ``i mod Σshare`` of a fixed round, so any start is O(1).
     """
 
+    name = "tool_math"
+
     def __init__(self, config: ToolMathConfig, *, seed: int, group_size: int) -> None:
-        self.name = f"tool_math/{config.source.name}"
-        self._share = config.held_out_share
+        self._sources = open_sources(config.sources)
+        self._shares = [source.share for source in config.sources]
+        self._round = _interleaved(self._shares)
         self._seed = seed
         self._group_size = group_size
-        self._draw = drawer(config)
 
     def __len__(self) -> int:
-        """Endless."""
-        return sys.maxsize
+        sizes = [source.size for source in self._sources]
+        return sys.maxsize if None in sizes else sum(size for size in sizes if size is not None)
 
     def train(self, *, start: int = 0) -> Iterator[Task]:
-        """Training tasks from index ``start`` on."""
+        """Training tasks from index ``start`` on, without end; a file's epoch is part of its ids."""
         for index in itertools.count(start):
-            yield self._task("train", index, self.problem("train", index))
+            source, own = self._place(index)
+            problem = source.problem("train", own, seed=self._seed)
+            assert problem is not None
+            yield self._task(source, problem, "train")
 
     def held_out(self, count: int) -> list[Task]:
-        """The first ``count`` evaluation tasks, all different; fewer when the source has no more."""
-        found: dict[str, Problem] = {}
-        misses, index = 0, 0
-        while len(found) < count and misses < _TRIES:
-            problem = self._draw("held_out", self._seed, index)
-            index += 1
-            if is_held_out(problem.question, self._share) and problem.question not in found:
-                found[problem.question] = problem
-                misses = 0
-            else:
-                misses += 1
-        if count and not found:
-            raise DataError(
-                explain("no problem falls into the held-out share", got=self._share, do="raise held_out_share")
+        """The first ``count`` evaluation tasks: distinct questions, none of which trains.
+
+        Raises:
+            DataError: there are fewer.
+        """
+        tasks: list[Task] = []
+        seen: set[str] = set()
+        repeats = 0
+        for index in itertools.count():
+            if len(tasks) == count:
+                return tasks
+            source, own = self._place(index)
+            problem = source.problem("held_out", own, seed=self._seed)
+            if problem is None or problem.question in seen:
+                repeats += 1
+                if repeats > _REPEATS:
+                    break
+                continue
+            repeats = 0
+            seen.add(problem.question)
+            tasks.append(self._task(source, problem, "held_out"))
+        raise DataError(
+            explain(
+                "too few held-out questions",
+                got=len(tasks),
+                expected=f"{count} (evaluation.tasks)",
+                do="evaluate fewer tasks, or allow more different questions",
             )
-        return [self._task("held_out", index, problem) for index, problem in enumerate(found.values())]
+        )
 
-    def problem(self, split: Split, index: int) -> Problem:
-        """Problem ``index`` of the training stream: the first draw of its own that is not held out."""
-        for attempt in range(_TRIES):
-            problem = self._draw(split, self._seed, index, attempt)
-            if not is_held_out(problem.question, self._share):
-                return problem
-        raise DataError(explain("every problem falls into the held-out share", do="lower held_out_share"))
+    def _place(self, index: int) -> tuple[ProblemSource, int]:
+        lap, place = divmod(index, len(self._round))
+        which = self._round[place]
+        return self._sources[which], lap * self._shares[which] + self._round[:place].count(which)
 
-    def _task(self, split: Split, index: int, problem: Problem) -> Task:
+    def _task(self, source: ProblemSource, problem: Problem, split: Split) -> Task:
+        task_id = f"{source.label}/{split}/{problem.key}"
+        digest = hashlib.blake2b(f"{self._seed}/{task_id}".encode(), digest_size=4).digest()
         return Task(
-            task_id=f"{self.name}/{split}/{index}",
-            source=self.name,
-            data={"question": problem.question, "answer": problem.answer, **problem.more},
+            task_id=task_id,
+            source=source.label,
+            data={
+                "question": problem.question,
+                "answer": problem.answer,
+                "program": problem.program,
+                "scorer": dict(problem.scorer),
+            },
             group_size=self._group_size,
-            seed=generator("task", self._seed, split, index).getrandbits(63),
+            seed=int.from_bytes(digest, "little"),
         )
 
 
-def drawer(config: ToolMathConfig) -> Callable[..., Problem]:
-    """A function from any key to a problem of ``config.source``."""
-    source = config.source
-    assert isinstance(source, ArithmeticSource)
-    return lambda *key: arithmetic_problem(source, generator("arithmetic", *key))
+def _interleaved(shares: Sequence[int]) -> list[int]:
+    """Source numbers of one round, each ``share`` times and evenly spread.
+
+    >>> _interleaved([2, 1])
+    [0, 1, 0]
+    """
+    places = [((turn + 0.5) / share, which) for which, share in enumerate(shares) for turn in range(share)]
+    return [which for _, which in sorted(places)]
