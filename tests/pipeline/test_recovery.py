@@ -126,7 +126,7 @@ MODES = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), mode=MODES, every=st.sampled_from([1, 3, 100]), lives=st.integers(1, 4))
 def test_killed_anywhere_every_task_is_trained_exactly_once(tmp_path_factory, seed, mode, every, lives):
     pacing, bound = mode
@@ -147,7 +147,7 @@ def test_killed_anywhere_every_task_is_trained_exactly_once(tmp_path_factory, se
     assert counts["admitted"] == queue.admitted == len(once) + counts["failed"]
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10**6), lives=st.integers(1, 3))
 def test_lagged_stays_exact_over_kills(tmp_path_factory, seed, lives):
     """In-flight groups are rolled again before the version moves: every row is still exactly k versions old."""

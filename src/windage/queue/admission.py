@@ -12,7 +12,7 @@ __all__ = ["Admission"]
 
 @dataclass(slots=True, kw_only=True)
 class Admission:
-    """``admit while admitted - retired < completed·P + ahead`` (``ahead = (S+1)·P`` when paced).
+    """``admit while admitted - retired < completed·P + (S+1)·P``.
 
     ``admitted``   groups let in so far: the next position
     ``retired``    of those, given up (failed, expired, rejected): their slots are refilled

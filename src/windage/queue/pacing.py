@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from windage.errors import ConfigError, explain
 from windage.queue.staleness import StalenessBound
 
 __all__ = ["Pacing"]
@@ -18,25 +17,22 @@ class Pacing:
     ``staleness``        S, wanted staleness in batches
     ``window``           W, look-ahead window in groups; 1 is strict order
     ``barrier``          True: a publish waits until nothing is in flight, so that no group sees two versions
-    ``ahead``            groups that may be admitted beyond the trained ones; ``(S+1)·P`` paces by staleness,
-                         anything else is a free-running producer (which needs an ``expire`` policy)
+
+    Raises :class:`~windage.errors.ConfigError` for a number out of range.
+
+    >>> Pacing.asynchronous(staleness=2, window=0, groups_per_step=8)
+    Pacing(groups_per_step=8, staleness=2, window=8, barrier=False)
+    >>> Pacing.sync(groups_per_step=8) == Pacing.asynchronous(staleness=0, window=4, groups_per_step=8)
+    True
     """
 
     groups_per_step: int
     staleness: int
     window: int
     barrier: bool
-    ahead: int
 
     def __post_init__(self) -> None:
-        if self.ahead < self.groups_per_step:
-            raise ConfigError(
-                explain(
-                    "the pool cannot hold one batch",
-                    got=f"{self.ahead} groups",
-                    expected=f">= groups_per_step = {self.groups_per_step}",
-                )
-            )
+        StalenessBound(self.staleness, self.window, self.groups_per_step)  # raises
 
     @classmethod
     def sync(cls, *, groups_per_step: int) -> Pacing:
@@ -46,14 +42,7 @@ class Pacing:
     @classmethod
     def lagged(cls, k: int, *, groups_per_step: int) -> Pacing:
         """Batch ``n`` is sampled entirely after ``max(0, n-k)`` completed batches: lag exactly ``k``."""
-        bound = StalenessBound(k, 1, groups_per_step)
-        return cls(
-            groups_per_step=bound.groups_per_step,
-            staleness=bound.wanted,
-            window=1,
-            barrier=True,
-            ahead=(k + 1) * groups_per_step,
-        )
+        return cls(groups_per_step=groups_per_step, staleness=k, window=1, barrier=True)
 
     @classmethod
     def asynchronous(cls, *, staleness: int, window: int, groups_per_step: int) -> Pacing:
@@ -62,40 +51,21 @@ class Pacing:
         With ``staleness=0`` the pool never holds more than the next batch, so there is nothing to look ahead to:
         the window is 1, the bound is 0, and the numbers are those of ``sync``.
         """
-        width = 1 if staleness == 0 else window or groups_per_step
-        bound = StalenessBound(staleness, width, groups_per_step)
+        if staleness == 0:
+            return cls.sync(groups_per_step=groups_per_step)
         return cls(
-            groups_per_step=bound.groups_per_step,
-            staleness=bound.wanted,
-            window=bound.window,
-            barrier=staleness == 0,
-            ahead=(staleness + 1) * groups_per_step,
-        )
-
-    @classmethod
-    def free(cls, *, staleness: int, window: int, groups_per_step: int, pool: int) -> Pacing:
-        """Producers that do not wait for the learner: up to ``pool`` untrained groups, and an ``expire`` policy.
-
-        The bound is then ``staleness`` itself, because an older group expires before it can be chosen.
-        """
-        bound = StalenessBound(staleness, window or groups_per_step, groups_per_step)
-        return cls(
-            groups_per_step=bound.groups_per_step,
-            staleness=bound.wanted,
-            window=bound.window,
-            barrier=False,
-            ahead=pool,
+            groups_per_step=groups_per_step, staleness=staleness, window=window or groups_per_step, barrier=False
         )
 
     @property
-    def paced(self) -> bool:
-        """True when admission alone keeps the bound; False for a free-running producer."""
-        return self.ahead == (self.staleness + 1) * self.groups_per_step
+    def ahead(self) -> int:
+        """Groups that may be admitted beyond those of completed batches: ``(S+1)·P``."""
+        return (self.staleness + 1) * self.groups_per_step
 
     @property
     def bound(self) -> StalenessBound:
         """The bound this pacing guarantees."""
-        return StalenessBound(self.staleness, self.window if self.paced else 1, self.groups_per_step)
+        return StalenessBound(self.staleness, self.window, self.groups_per_step)
 
     def as_dict(self) -> dict[str, int]:
         """Plain numbers, as the store keeps them."""

@@ -469,7 +469,7 @@ class TrajectoryQueue:
             self._pending_groups.append((line.position, line.source))
 
     def sync(self) -> None:
-        """Make the log survive a power cut up to here: before a checkpoint is committed, which must not be ahead of it."""
+        """Make the log survive a power cut up to here: before a checkpoint, which must not be ahead of the log."""
         self._store.sync()
 
     def checkpointed(self, step: int) -> None:
