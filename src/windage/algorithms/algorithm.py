@@ -35,6 +35,7 @@ class Algorithm:
     ``reduce``       ``(loss, batch, totals) -> scalar``; parts of a batch add up to the whole
     ``anchor``       what ``anchor_logprobs`` means: the engine's or the learner's at batch entry
     ``whiten``       advantages to mean 0, variance 1 over the tokens of the whole batch
+    ``trace``        interval of the weights inside the returns, for diagnostics
     ``value_clip``   largest step of a value from its entry value in the critic's loss
     """
 
@@ -47,6 +48,7 @@ class Algorithm:
     anchor: Literal["behavior", "entry"] = "behavior"
     whiten: bool = False
     value_clip: float | None = None
+    trace: tuple[float, float] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -52,6 +52,7 @@ def _build(settings: CopcSettings) -> Algorithm:
         needs=COPC.needs,
         whiten=settings.whiten,
         value_clip=settings.value_clip,
+        trace=settings.clip,
         settings=settings.model_dump(),
     )
 

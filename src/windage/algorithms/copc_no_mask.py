@@ -52,6 +52,7 @@ def _build(settings: CopcNoMaskSettings) -> Algorithm:
         needs=COPC_NO_MASK.needs,
         whiten=settings.whiten,
         value_clip=settings.value_clip,
+        trace=settings.clip,
         settings=settings.model_dump(),
     )
 

@@ -39,8 +39,8 @@ def report(
     numbers |= _policy_channel(algorithm, batch, latest, entry_logprobs, credit)
     if values is not None and credit.returns is not None:
         numbers |= _critic(algorithm, batch, values, credit.returns)
-    if "clip" in algorithm.settings and algorithm.name.startswith("copc"):
-        found, histograms["log_trace"] = _traces(batch, entry.log, algorithm.settings["clip"])
+    if algorithm.trace is not None:
+        found, histograms["log_trace"] = _traces(batch, entry.log, algorithm.trace)
         numbers |= found
     return numbers, histograms
 

@@ -41,6 +41,7 @@ def _build(settings: VtraceSettings) -> Algorithm:
         needs=VTRACE.needs,
         whiten=settings.whiten,
         value_clip=settings.value_clip,
+        trace=(0.0, max(settings.c_max, 1.0)),
         settings=settings.model_dump(),
     )
 

@@ -9,10 +9,10 @@ __all__ = ["staleness_histogram"]
 
 
 def staleness_histogram(*, staleness: Tensor, longest: int = 64) -> list[float]:
-    """Counts of tokens at 0, 1, …, ``longest`` versions; what is older is in the last one. Ends with the oldest seen.
+    """Counts of tokens at 0, 1, …, ``longest`` versions; what is older is counted in the last one.
 
-    >>> staleness_histogram(staleness=torch.tensor([0, 2, 2]))
-    [1.0, 0.0, 2.0]
+    >>> staleness_histogram(staleness=torch.tensor([0, 2, 9]), longest=3)
+    [1.0, 0.0, 1.0, 1.0]
     """
-    counts = torch.bincount(staleness.clamp(0, longest))
+    counts = torch.bincount(staleness.clamp(0, longest), minlength=longest + 1)
     return [float(count) for count in counts.tolist()]
