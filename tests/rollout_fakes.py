@@ -83,7 +83,7 @@ class ScriptedEngine:
 
 
 class ScriptedEnvironment:
-    """Opens with ``opening``; answers each reply with the next of ``answers`` (or raises it, calls it, or sleeps first)."""
+    """Opens with ``opening``; answers replies with ``answers`` (raises, calls, or sleeps when they are such)."""
 
     def __init__(self, factory):
         self.factory = factory

@@ -136,6 +136,18 @@ def _an_episode_fits_the_model(config: RunConfig) -> None:
             )
 
 
+def _the_tokenizer_knows_the_format(config: RunConfig) -> None:
+    if isinstance(config.model, Qwen3RandomModel) and config.environment.format != "plain":
+        raise ConfigError(
+            explain(
+                "model qwen3_random reads characters: digits, operators and marks only",
+                got=f"environment.format={config.environment.format}",
+                expected="environment.format=plain",
+                do="or choose a pretrained model: model=FOLDER",
+            )
+        )
+
+
 RULES: tuple[Callable[[RunConfig], None], ...] = (
     _group_can_be_filled,
     _evaluation_has_tasks,
@@ -145,5 +157,6 @@ RULES: tuple[Callable[[RunConfig], None], ...] = (
     _critic_is_used,
     _policy_trains_at_all,
     _an_episode_fits_the_model,
+    _the_tokenizer_knows_the_format,
 )
 """In the order in which they are checked."""

@@ -26,12 +26,18 @@ from windage.runtime.changes import Changes
 __all__ = ["EngineGroup"]
 
 Launch = Callable[[int], Awaitable[tuple[Child, Engine]]]
+Resync = Callable[[Engine], Awaitable[object]]
+
+
+async def _nothing_to_sync(engine: Engine) -> None:
+    """Before :meth:`EngineGroup.run` there is no engine."""
 
 
 class EngineGroup:
     """Routes requests over the routable engines; itself an :class:`~windage.engines.protocol.Engine`.
 
-    ``launch(index)`` starts engine ``index``; ``resync(engine)`` brings a fresh one to the published version.
+    ``launch(index)`` starts engine ``index``; ``resync(engine)``, given to :meth:`run`, brings a fresh one to the
+    published version.
     Requests of one episode go to the same engine (its prefix cache), and a list is never torn apart when only one
     engine runs.
     """
@@ -39,7 +45,6 @@ class EngineGroup:
     def __init__(
         self,
         launch: Launch,
-        resync: Callable[[Engine], Awaitable[object]],
         *,
         count: int = 1,
         max_restarts: int = 5,
@@ -47,7 +52,7 @@ class EngineGroup:
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._launch = launch
-        self._resync = resync
+        self._resync: Resync = _nothing_to_sync
         self._count = count
         self._max_restarts = max_restarts
         self._patience = patience
@@ -63,8 +68,9 @@ class EngineGroup:
         """The engines in rotation, in a fixed order: the ones a publish must reach."""
         return [self._routable[index] for index in sorted(self._routable)]
 
-    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self, resync: Resync, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Start every engine, report started, and keep them alive until cancelled; then stop them."""
+        self._resync = resync
         try:
             async with anyio.create_task_group() as starting:
                 for index in range(self._count):

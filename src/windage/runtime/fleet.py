@@ -52,7 +52,7 @@ class Fleet:
 
     async def serve(self, background: anyio.abc.TaskGroup) -> None:
         """Start the engines on the published version and keep them alive in ``background``."""
-        await background.start(self.engines.run)
+        await background.start(self.engines.run, self.publisher.resync)
 
     async def evaluate(self) -> Evaluation:
         """One episode of each held-out task; in deterministic modes in lockstep, so that it repeats bit for bit."""
@@ -87,17 +87,12 @@ async def open_fleet(config: RunConfig, folder: RunFolder, *, note: Callable[[st
         environment = ToolMath(config.environment, logs=folder.logs)
         stack.push_async_callback(environment.aclose)
         tokenizer = load_tokenizer(learner.model_folder)
+        engines = EngineGroup(_engine_launcher(config, folder, learner), count=config.engine.count, note=note)
         publisher = Publisher(
             learner=learner,
             engines=lambda: engines.engines,
             running="recompute" if getattr(config.mode, "in_flight", False) else "drain",
-            evict=lambda engine: engines.evict(engine),
-            note=note,
-        )
-        engines = EngineGroup(
-            _engine_launcher(config, folder, learner),
-            publisher.resync,
-            count=config.engine.count,
+            evict=engines.evict,
             note=note,
         )
         worker = RolloutWorker(

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from windage.errors import RunStopped, explain
 from windage.learner.protocol import StepReport
 from windage.queue.queue import Accepted, Retired, Retry, TrajectoryQueue
 from windage.records import TrainBatch, TrajectoryGroup
@@ -32,7 +33,7 @@ class RunObserver:
 
     ``evaluate``    plays the held-out tasks; None when the recipe has none
     ``checkpoint``  saves the learner after batch ``step`` and prunes the store
-    ``speak_up``    names of things that must not be missed (no correction, a starved source) go to ``progress.note``
+    ``skips``       batches in a row that moved nothing, after which the run stops
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class RunObserver:
         checkpoint: Callable[[int], Awaitable[None]],
         checkpoint_every: int,
         tokens_generated: Callable[[], int],
+        skips: int,
     ) -> None:
         self._folder = folder
         self._sinks = sinks
@@ -63,6 +65,8 @@ class RunObserver:
         self._checkpoint = checkpoint
         self._checkpoint_every = checkpoint_every
         self._tokens_generated = tokens_generated
+        self._skips = skips
+        self._skipped = 0
         self._metrics = Metrics()
         self._since = time.monotonic()
         self._tokens_before = 0
@@ -82,12 +86,28 @@ class RunObserver:
 
     async def before_complete(self, step: int, report: StepReport, version: int) -> None:
         """Evaluate every ``evaluate_every`` batches; the last evaluation belongs to the end of the run."""
-        if report.outcome == "skipped":
-            self._progress.note(f"batch {step} moved nothing: {report.reason}")
+        self._watch_skips(step, report)
         done = step + 1
         if self._evaluate is None or not self._evaluate_every or done % self._evaluate_every or done >= self._steps:
             return
         await self.evaluate(done, version)
+
+    def _watch_skips(self, step: int, report: StepReport) -> None:
+        """Say each skip aloud; stop after too many in a row."""
+        if report.outcome != "skipped":
+            self._skipped = 0
+            return
+        self._skipped += 1
+        self._progress.note(f"batch {step} moved nothing: {report.reason}")
+        if self._skipped >= self._skips:
+            raise RunStopped(
+                explain(
+                    f"{self._skipped} batches in a row moved nothing",
+                    got=report.reason,
+                    expected=f"fewer than failures.skips={self._skips}",
+                    do="lower learner.lr, or look at the last batches in metrics.jsonl; then windage resume",
+                )
+            )
 
     async def evaluate(self, done: int, version: int) -> Evaluation | None:
         """Play the held-out tasks after ``done`` batches and write the result down."""
@@ -102,14 +122,18 @@ class RunObserver:
 
     async def after_complete(self, step: Step) -> None:
         """Write the step's line, then checkpoint if it is time."""
+        self.record(step)
+        done = step.batch.step + 1
+        if self._checkpoint_every and done % self._checkpoint_every == 0 and done < self._steps:
+            await self._checkpoint(done)
+
+    def record(self, step: Step) -> None:
+        """Count the step and write its line."""
         self._totals.count(step)
         values = self._line(step)
         self._sinks.write(step.batch.step, values)
         self._progress.update({"step": step.batch.step, **values})
         self._metrics = Metrics()
-        done = step.batch.step + 1
-        if self._checkpoint_every and done % self._checkpoint_every == 0 and done < self._steps:
-            await self._checkpoint(done)
 
     def _line(self, step: Step) -> Mapping[str, Any]:
         now = time.monotonic()

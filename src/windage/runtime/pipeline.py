@@ -12,7 +12,7 @@
              unblocked by admit; ends when admit has closed the lease stream and every group is finished
              drops when a group keeps failing: retired with its reason, and the hole is refilled
 
-    train    waits for a batch in the look-ahead window; in ``sync`` and ``lagged`` before a publish also for in-flight groups
+    train    waits for a batch in the look-ahead window; with a barrier, before a publish, also for in-flight groups
              unblocked by a finished group, or by the end of the data
              drops when the tail of the data is shorter than a batch and the declared policy is ``drop``
 
@@ -74,7 +74,8 @@ class Pipeline:
     """Runs batches ``first_step … steps-1``.
 
     ``roll`` turns a lease into a group and never raises for a bad rollout. ``publish`` makes a version live on every
-    engine. ``expect`` hears of a lease before its rollout starts (lockstep counts episodes). ``resumed`` are leases that were in flight when an earlier controller died.
+    engine. ``expect`` hears of a lease before its rollout starts (lockstep counts episodes). ``resumed`` are leases that
+    were in flight when an earlier controller died.
     """
 
     source: Iterator[Task]
@@ -112,7 +113,7 @@ class Pipeline:
             while not self._admission_over():
                 self._hand_out(self._admissible(), leases)
                 await self._changes.until(
-                    lambda: self._admission_over() or self._slots() > 0,
+                    lambda: self._admission_over() or self.queue.capacity() > 0,
                     awaiting=lambda: f"a free slot; {self._stuck()}",
                     seconds=self.batch_seconds,
                 )
@@ -121,15 +122,10 @@ class Pipeline:
     def _admission_over(self) -> bool:
         return self._trained_all or self._source_ended
 
-    def _slots(self) -> int:
-        """Groups that may start now: capacity in the queue, but never more than the run still needs."""
-        needed = self.steps * self.queue.groups_per_step - (self.queue.admitted - self.queue.retired)
-        return min(self.queue.capacity(), needed)
-
     def _admissible(self) -> list[Lease]:
         """Every lease that may start now, taken in one go (no ``await``: a wave is admitted as a whole)."""
         wave: list[Lease] = []
-        for _ in range(self._slots()):
+        for _ in range(self.queue.capacity()):
             task = next(self.source, None)
             if task is None:
                 self._source_ended = True

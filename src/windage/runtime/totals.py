@@ -16,10 +16,12 @@ __all__ = ["Totals"]
 class Totals:
     """Counters that a resumed run goes on counting.
 
+    ``steps`` batches have a line in ``metrics.jsonl``.
     ``generated_before`` and ``seconds_before`` belong to earlier sessions; this session's own tokens come from its
     engines, which start at zero.
     """
 
+    steps: int = 0
     outcomes: Counter[str] = field(default_factory=Counter[str])
     tokens_trained: int = 0
     staleness_max: int = 0
@@ -31,6 +33,7 @@ class Totals:
         """Rebuild from the lines of ``metrics.jsonl`` that are kept."""
         totals = cls()
         for line in lines:
+            totals.steps = int(line["step"]) + 1
             totals.staleness_max = max(totals.staleness_max, int(line.get("staleness/max", 0)))
             totals.seconds += float(line.get("time/step", 0.0))
             totals.tokens_trained = int(line.get("tokens/trained", totals.tokens_trained))
@@ -41,6 +44,7 @@ class Totals:
 
     def count(self, step: Step) -> None:
         """One more batch is completed."""
+        self.steps = step.batch.step + 1
         self.outcomes[step.report.outcome] += 1
         self.tokens_trained += step.report.tokens_trained
         self.staleness_max = max(self.staleness_max, int(step.batch.staleness.max(initial=0)))

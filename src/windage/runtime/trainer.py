@@ -3,7 +3,7 @@
 train    learner ─► warm start ─► publish 0 ─► engines ─► evaluate ─► pipeline ─► evaluate ─► summary, report
 resume   learner ─► newest complete checkpoint ─► redo logged batches ─► publish ─► engines ─► pipeline ─► …
 
-Both are one path: a fresh run is a run whose store is empty and whose newest checkpoint is the one after the warm start.
+Both are one path: a fresh run has an empty store, and makes its first checkpoint after the warm start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from windage.runtime.pipeline import Pipeline, Step
 from windage.runtime.progress import Progress
 from windage.runtime.recipe import dump_config, load_resolved
 from windage.runtime.run_folder import RunFolder
-from windage.runtime.sinks import open_sinks
+from windage.runtime.sinks import Sinks, open_sinks
 from windage.runtime.streak import FailureStreak
 from windage.runtime.summary import LedgerCounts, Summary, provenance, write_summary
 from windage.runtime.totals import Totals
@@ -88,21 +88,20 @@ class Session:
 
     async def run(self, background: anyio.abc.TaskGroup) -> None:
         """Bring the learner up to date, serve, train to the end, and write the summary."""
-        covered = await self._restore()
         self._folder.rewind(self._queue.completed)
         totals = Totals.of_lines(self._folder.read_metrics())
-        await self._redo(covered, totals)
-        await self._fleet.publisher.publish(self._queue.version)
-        await self._fleet.serve(background)
         sinks = open_sinks(
             self._config.tracking,
             self._folder,
             config=self._config.model_dump(mode="json"),
-            first_step=self._queue.completed,
+            first_step=totals.steps,
             note=self._progress.note,
         )
         try:
             observer = self._observer(totals, sinks)
+            await self._redo(await self._restore(), observer, totals)
+            await self._fleet.publisher.publish(self._queue.version)
+            await self._fleet.serve(background)
             before = self._earlier_evaluation(0) or await observer.evaluate(0, self._queue.version)
             await self._pipeline(observer).run()
             await self._checkpoint(self._queue.completed)
@@ -145,7 +144,7 @@ class Session:
         )
         await self._fleet.learner.warm_start(rows, steps=settings.steps)
 
-    async def _redo(self, covered: int, totals: Totals) -> None:
+    async def _redo(self, covered: int, observer: RunObserver, totals: Totals) -> None:
         """Train the logged batches after the checkpoint again: the same weights and versions, nothing generated."""
         if covered < self._queue.completed:
             self._progress.note(f"redoing batches {covered} to {self._queue.completed - 1} from the log")
@@ -156,8 +155,9 @@ class Session:
                 version += 1
                 await self._fleet.publisher.publish(version)
             self._queue.redone(batch.step, report.outcome, version)
-            if batch.step >= totals.steps:
-                totals.count(Step(batch=batch, report=report, version=version))
+            if batch.step >= totals.steps:  # the kill came between the batch and its line
+                observer.batch_taken(batch)
+                observer.record(Step(batch=batch, report=report, version=version))
 
     async def _checkpoint(self, done: int) -> None:
         if done not in self._checkpoints.complete():
@@ -165,7 +165,7 @@ class Session:
         self._queue.checkpointed(done)
         self._checkpoints.rotate()
 
-    def _observer(self, totals: Totals, sinks: object) -> RunObserver:
+    def _observer(self, totals: Totals, sinks: Sinks) -> RunObserver:
         config = self._config
         return RunObserver(
             folder=self._folder,

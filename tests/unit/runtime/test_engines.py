@@ -69,7 +69,7 @@ class World:
         self.notes: list[str] = []
         self.broken = broken
         self.sync_seconds = sync_seconds
-        self.group = EngineGroup(self.launch, self.resync, count=count, note=self.notes.append, **settings)
+        self.group = EngineGroup(self.launch, count=count, note=self.notes.append, **settings)
 
     async def launch(self, index):
         child = FakeChild()
@@ -100,7 +100,7 @@ def test_requests_survive_the_death_of_their_engine():
     async def scenario():
         world = World()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(world.group.run)
+            await tasks.start(world.group.run, world.resync)
             answers = []
 
             async def ask():
@@ -125,7 +125,7 @@ def test_unreachable_but_living_engine_is_restarted():
     async def scenario():
         world = World()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(world.group.run)
+            await tasks.start(world.group.run, world.resync)
             first = world.launched[0]
 
             async def unreachable(requests):
@@ -144,7 +144,7 @@ def test_a_refused_request_is_not_retried():
     async def scenario():
         world = World(broken=True)
         async with anyio.create_task_group() as tasks:
-            await tasks.start(world.group.run)
+            await tasks.start(world.group.run, world.resync)
             with pytest.raises(EngineError, match="prompt too long"):
                 await world.group.generate([request("g/0/0")])
             assert len(world.launched[0].served) == 1
@@ -157,7 +157,7 @@ def test_turns_of_one_episode_stay_on_one_engine_and_all_engines_work():
     async def scenario():
         world = World(count=2)
         async with anyio.create_task_group() as tasks:
-            await tasks.start(world.group.run)
+            await tasks.start(world.group.run, world.resync)
             requests = [request(f"g{group}/{turn}") for group in range(16) for turn in range(3)]
             answers = await world.group.generate(requests)
             assert [a.request_id for a in answers] == [r.request_id for r in requests]
@@ -179,7 +179,7 @@ def test_an_engine_that_keeps_dying_stops_the_run_and_names_its_log():
         world = World(max_restarts=2)
         with pytest.raises(ExceptionGroup) as caught:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(world.group.run)
+                await tasks.start(world.group.run, world.resync)
 
                 async def killer():
                     while True:
@@ -199,7 +199,7 @@ def test_waiting_for_a_routable_engine_has_a_deadline():
     async def scenario():
         world = World(patience=30.0, sync_seconds=1000.0)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(world.group.run)
+            tasks.start_soon(world.group.run, world.resync)
             await anyio.sleep(1)
             with pytest.raises(DeadlineExceeded, match="a routable engine"):
                 await world.group.generate([request("g/0/0")])
