@@ -1,89 +1,91 @@
-"""ToolMathEnvironment: one problem, any number of tool calls, one answer.
+"""ToolMathEnvironment: one problem, tool calls, one final answer.
 
-question ─► reply ─┬─ tool call ─► output as observation ─► reply …
-                   └─ answer ─► reward, done
+reply ─► call    ─► sandbox ─► observation, and the episode goes on
+      ─► answer  ─► judges  ─► reward 1 or 0, end (eos)
+      ─► neither            ─► reward 0, end (env_done)
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import anyio
 
 from windage.environments.protocol import Message, Reply, StepResult
-from windage.environments.tool_math.formats import Answer, Format
-from windage.errors import EnvironmentFailure, explain
+from windage.environments.tool_math.format import Answer, Call, Format
+from windage.environments.tool_math.judges import Judges
+from windage.environments.tool_math.sandbox import PythonSandbox, ToolOutput
+from windage.errors import DataError, explain
 from windage.records import StopReason, Task
 
 __all__ = ["ToolMathEnvironment"]
 
 
 class ToolMathEnvironment:
-    """One episode at a time. ``tool`` runs code and returns what the model sees; ``score`` rewards an answer.
+    """An :class:`~windage.environments.protocol.Environment`. Owns nothing: sandbox and judges are the factory's.
 
-    Metrics: ``success``, ``tool_calls``, ``answered``.
+    Metrics of an episode: ``success``, ``answered`` (0 or 1), ``tool_calls``, ``tool_errors``.
     """
 
-    def __init__(
-        self,
-        *,
-        format: Format,  # noqa: A002 - the field's word
-        tool: Callable[[str], Awaitable[str]],
-        score: Callable[[Mapping[str, Any], str], Awaitable[float]],
-        calls: int,
-        tool_seconds: float,
-    ) -> None:
-        self._format = format
-        self._tool = tool
-        self._score = score
-        self._limit = calls
+    def __init__(self, style: Format, sandbox: PythonSandbox, judges: Judges, *, tool_seconds: float = 0.0) -> None:
+        self._format = style
+        self._sandbox = sandbox
+        self._judges = judges
         self._tool_seconds = tool_seconds
         self._task: Task | None = None
         self._calls = 0
+        self._errors = 0
 
     async def reset(self, task: Task) -> tuple[Message, ...]:
-        """Put the question.
-
-        Raises:
-            EnvironmentFailure: the task is not one of this environment.
-        """
-        if not {"question", "answer"} <= set(task.data):
-            raise EnvironmentFailure(
-                explain(f"task {task.task_id} is not for tool_math", got=sorted(task.data), expected="question, answer")
+        """See :class:`~windage.environments.protocol.Environment`."""
+        missing = {"question", "answer"} - set(task.data)
+        if missing:
+            raise DataError(
+                explain(f"task {task.task_id} is not of tool_math", got=sorted(task.data), expected="question, answer")
             )
-        self._task, self._calls = task, 0
-        return self._format.opening(str(task.data["question"]))
+        self._task, self._calls, self._errors = task, 0, 0
+        return self._format.opening(task.data["question"], task.data.get("program", ""))
 
     async def step(self, reply: Reply) -> StepResult:
-        """Run the tool, or score the answer.
-
-        Raises:
-            EnvironmentFailure: the tool or the reward failed; the sample is invalid.
-        """
-        if self._task is None:
-            raise EnvironmentFailure(explain("step without an episode", do="call reset first"))
-        if reply.truncated:
-            return self._end(stop_reason=StopReason.TRUNCATED)
-        read = self._format.read(reply.text)
-        if isinstance(read, Answer):
-            reward = 0.0 if read.text is None else await self._score(self._task.data, read.text)
-            return self._end(reward=reward, answered=read.text is not None)
-        self._calls += 1
-        if self._calls > self._limit:
-            return self._end()
-        output = read.fault if read.code is None else await self._tool(read.code)
-        if self._tool_seconds:
-            await anyio.sleep(self._tool_seconds)
-        return StepResult(messages=(self._format.observation(output),))
+        """See :class:`~windage.environments.protocol.Environment`."""
+        said = self._format.read(reply.text)
+        if reply.truncated and not isinstance(said, Answer):
+            return StepResult(done=True, stop_reason=StopReason.TRUNCATED, metrics=self._metrics())
+        match said:
+            case Call():
+                return await self._called(said)
+            case Answer():
+                return await self._answered(said)
+            case None:
+                return StepResult(done=True, metrics=self._metrics())
 
     async def close(self) -> None:
-        """Forget the episode."""
-        self._task = None
+        """Nothing to release."""
 
-    def _end(
-        self, *, reward: float = 0.0, answered: bool = False, stop_reason: StopReason = StopReason.ENV_DONE
-    ) -> StepResult:
-        self._task = None
-        metrics = {"success": float(reward >= 1.0), "tool_calls": float(self._calls), "answered": float(answered)}
-        return StepResult(reward=reward, done=True, stop_reason=stop_reason, metrics=metrics)
+    async def _called(self, call: Call) -> StepResult:
+        if self._tool_seconds:
+            await anyio.sleep(self._tool_seconds)
+        output = ToolOutput(text=call.problem, failed=True) if call.problem else await self._sandbox.run(call.code)
+        self._calls += 1
+        self._errors += output.failed
+        message = self._format.observation(output.text, failed=output.failed)
+        return StepResult(messages=(message,), metrics=self._metrics())
+
+    async def _answered(self, answer: Answer) -> StepResult:
+        assert self._task is not None
+        data = self._task.data
+        right = await self._judges.right(answer.text, data["answer"], data.get("scorer", {}))
+        return StepResult(
+            reward=float(right),
+            done=True,
+            stop_reason=StopReason.EOS,
+            metrics=self._metrics(success=float(right), answered=1.0),
+        )
+
+    def _metrics(self, *, success: float = 0.0, answered: float = 0.0) -> Mapping[str, float]:
+        return {
+            "success": success,
+            "answered": answered,
+            "tool_calls": float(self._calls),
+            "tool_errors": float(self._errors),
+        }

@@ -1,62 +1,79 @@
-"""ToolMath: the EnvironmentFactory; owns the tool and reward workers."""
+"""ToolMath: makes environments and owns what they share: the sandbox and the judges."""
 
 from __future__ import annotations
 
+import itertools
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from windage.environments.protocol import Environment, Message
-from windage.environments.tool_math.calculator import calculate
-from windage.environments.tool_math.config import ToolMathConfig
+from windage.environments.protocol import Message
+from windage.environments.tool_math.config import ArithmeticSource, ToolMathConfig, WordProblemSource
 from windage.environments.tool_math.environment import ToolMathEnvironment
-from windage.environments.tool_math.plain import PlainFormat
-from windage.environments.tool_math.problem import generator
-from windage.environments.tool_math.tasks import ToolMathTasks
+from windage.environments.tool_math.formats import format_of
+from windage.environments.tool_math.judges import Judges
+from windage.environments.tool_math.problem import Problem
+from windage.environments.tool_math.sandbox import PythonSandbox
+from windage.environments.tool_math.sources import open_sources
 
 __all__ = ["ToolMath"]
 
 
 class ToolMath:
-    """Environments that share one format, one tool and one scorer. ``logs`` is where worker processes write."""
+    """An :class:`~windage.environments.protocol.EnvironmentFactory`. Close with :meth:`aclose` or ``async with``.
+
+    ``logs``: folder for what the judges print; None drops it.
+    """
 
     name = "tool_math"
 
-    def __init__(self, config: ToolMathConfig, *, logs: Path) -> None:
+    def __init__(self, config: ToolMathConfig, *, logs: Path | None = None) -> None:
         self._config = config
-        self._logs = logs
-        self._format = PlainFormat()
-        self.stop = self._format.stop
+        self._format = format_of(config)
+        self._sandbox = PythonSandbox(config.tool)
+        self._judges = Judges(config.judges, seconds=config.reward_seconds, logs=logs)
+        self.stop = tuple(self._format.stop)
 
-    def make(self) -> Environment:
+    async def __aenter__(self) -> ToolMath:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    def make(self) -> ToolMathEnvironment:
         """A fresh environment for one episode."""
-        return ToolMathEnvironment(
-            format=self._format,
-            tool=self._tool,
-            score=self._score,
-            calls=self._config.tool.calls,
-            tool_seconds=self._config.tool_seconds,
-        )
-
-    def demonstrations(self, count: int, *, seed: int) -> Sequence[Sequence[Message]]:
-        """``count`` solved training problems; a share of ``direct_share`` answers without the tool."""
-        tasks = ToolMathTasks(self._config, seed=generator("demonstrations", seed).getrandbits(62), group_size=1)
-        shown: list[list[Message]] = []
-        for index in range(count):
-            problem = tasks.problem("train", index)
-            direct = generator("direct", seed, index).random() < self._config.direct_share
-            shown.append(self._format.demonstrate(problem, None if direct else calculate(problem.expression or "")))
-        return shown
+        return ToolMathEnvironment(self._format, self._sandbox, self._judges, tool_seconds=self._config.tool_seconds)
 
     def tools(self) -> Sequence[Mapping[str, Any]]:
-        """The tool's JSON schema for chat templates; empty in the plain format."""
-        return self._format.tools
+        """The Python tool's schema where the format puts it into the chat template."""
+        return tuple(self._format.tools)
+
+    def demonstrations(self, count: int, *, seed: int) -> Sequence[Sequence[Message]]:
+        """Solved problems of the training side: call, output, answer. Empty without a source that knows programs.
+
+        They are drawn with a seed of their own, so that they are not simply the first training tasks.
+        """
+        known = [s for s in self._config.sources if isinstance(s, ArithmeticSource | WordProblemSource)]
+        if not known:
+            return []
+        sources = itertools.cycle(open_sources(known))
+        own_seed = zlib.crc32(f"demonstrations/{seed}".encode())
+        problems = (next(sources).problem("train", index, seed=own_seed) for index in range(count))
+        return [self._solved(problem) for problem in problems if problem is not None]
 
     async def aclose(self) -> None:
-        """Stop the shared workers."""
+        """Stop sandbox and judges. Safe to call twice."""
+        try:
+            await self._sandbox.aclose()
+        finally:
+            await self._judges.aclose()
 
-    async def _tool(self, code: str) -> str:
-        return calculate(code) or ""
-
-    async def _score(self, data: Mapping[str, Any], answer: str) -> float:
-        return float(answer == data["answer"])
+    def _solved(self, problem: Problem) -> tuple[Message, ...]:
+        style = self._format
+        return (
+            *style.opening(problem.question, problem.program),
+            Message(role="assistant", content=style.call(problem.program)),
+            style.observation(problem.answer, failed=False),
+            Message(role="assistant", content=style.answer(problem.answer)),
+        )

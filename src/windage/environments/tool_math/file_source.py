@@ -83,7 +83,9 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 if line.strip():
                     yield number, _object(line, path, number)
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(explain(f"cannot read {path}", got=str(error), expected="UTF-8 text, one object a line")) from error
+        raise DataError(
+            explain(f"cannot read {path}", got=str(error), expected="UTF-8 text, one object a line")
+        ) from error
 
 
 def _object(line: str, path: Path, number: int) -> Mapping[str, Any]:

@@ -1,0 +1,106 @@
+"""PythonSandbox: a model's code in processes of pydantic-monty, a Python interpreter without files, network or imports.
+
+waits for    a free process (``wait_seconds``), then for the code (``seconds``, enforced inside and, a second later, by kill)
+unblocked by the result, or by the deadline: slow or greedy code is the *model's* fault and reads as an error
+fails when   no process becomes free, or one dies: the sample is then invalid
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from windage.environments.tool_math.config import ToolLimits
+from windage.environments.tool_math.failures import ToolBroken, ToolTimeout
+from windage.environments.tool_math.last_value import printing_last_value
+from windage.errors import explain
+
+if TYPE_CHECKING:
+    from pydantic_monty import AsyncMonty, ResourceLimits
+
+__all__ = ["PythonSandbox", "ToolOutput"]
+
+_GRACE = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """What the model reads. ``failed``: its code raised, or broke a limit."""
+
+    text: str
+    failed: bool = False
+
+
+class PythonSandbox:
+    """A pool of sandbox processes, started with the first call. Every call has a session of its own."""
+
+    def __init__(self, limits: ToolLimits) -> None:
+        self._limits = limits
+        self._pool: AsyncMonty | None = None
+        self._opening = anyio.Lock()
+        self._session_limits: ResourceLimits = {
+            "max_feed_duration_secs": limits.seconds,
+            "max_memory": limits.memory_mb * 2**20,
+            "max_recursion_depth": 200,
+            "max_total_sleep_secs": 0.0,
+            "max_suspensions": 1,
+        }
+
+    async def run(self, code: str) -> ToolOutput:
+        """Run ``code``; what it printed and the value of its last expression.
+
+        Raises:
+            ToolTimeout: no process became free in time.
+            ToolBroken: the process died under the call.
+        """
+        if len(code) > self._limits.code_chars:
+            return ToolOutput(text=f"Error: more than {self._limits.code_chars} characters of code", failed=True)
+        from pydantic_monty import CollectString, MontyCrashedError, MontyError
+
+        pool = await self._opened()
+        printed = CollectString(max_bytes=8 * self._limits.output_chars + 16384)
+        try:
+            async with pool.checkout(limits=self._session_limits) as session:
+                await session.feed_run(printing_last_value(code), print_callback=printed)
+        except TimeoutError as error:
+            raise ToolTimeout(
+                explain("no free sandbox", got=f"waited {self._limits.wait_seconds:g} s", do="raise tool.workers")
+            ) from error
+        except MontyCrashedError as error:
+            if not error.timed_out:
+                raise ToolBroken(explain("a sandbox process died", got=str(error))) from error
+            return self._failed(printed.output, "TimeoutError: the code ran too long")
+        except MontyError as error:
+            return self._failed(printed.output, str(error))
+        return ToolOutput(text=self._cut(printed.output.rstrip("\n")))
+
+    async def aclose(self) -> None:
+        """Stop the processes. Safe to call twice."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            with anyio.CancelScope(shield=True):
+                await pool.__aexit__(None, None, None)
+
+    async def _opened(self) -> AsyncMonty:
+        async with self._opening:
+            if self._pool is None:
+                from pydantic_monty import AsyncMonty
+
+                pool = AsyncMonty(
+                    max_processes=self._limits.workers,
+                    checkout_timeout=self._limits.wait_seconds,
+                    request_timeout=self._limits.seconds + _GRACE,
+                )
+                self._pool = await pool.__aenter__()
+            return self._pool
+
+    def _failed(self, printed: str, error: str) -> ToolOutput:
+        room = max(self._limits.output_chars - min(len(error), self._limits.output_chars) - 1, 0)
+        text = f"{printed[:room].rstrip()}\n{error}".lstrip("\n")
+        return ToolOutput(text=self._cut(text), failed=True)
+
+    def _cut(self, text: str) -> str:
+        limit = self._limits.output_chars
+        return text if len(text) <= limit else f"{text[: limit - 2]} …"
