@@ -61,6 +61,7 @@ def test_mode_becomes_pacing(mode, bound, ahead, barrier, deterministic):
         ({"steps": 10}, "the policy would never train"),
         ({"rollout": {"max_context": 4097}}, "model.max_positions=4096"),
         ({"engine": {"max_context": 512}}, "engine.max_context=512"),
+        ({"environment": {"format": "fenced"}}, "expected environment.format=plain"),
         ({"engine": {"model": "x"}}, "section `model`"),
         ({"engine": {"policy_version": 3}}, "decided by the run"),
         ({"name": "../up"}, "name"),
