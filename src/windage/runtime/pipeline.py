@@ -74,8 +74,8 @@ class Pipeline:
     """Runs batches ``first_step … steps-1``.
 
     ``roll`` turns a lease into a group and never raises for a bad rollout. ``publish`` makes a version live on every
-    engine. ``expect`` hears of a lease before its rollout starts (lockstep counts episodes). ``resumed`` are leases that
-    were in flight when an earlier controller died.
+    engine. ``expect`` hears of a lease before its rollout starts (lockstep counts episodes). ``resumed`` are leases
+    that were in flight when an earlier controller died.
     """
 
     source: Iterator[Task]
