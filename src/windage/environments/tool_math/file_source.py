@@ -99,12 +99,12 @@ def _object(line: str, path: Path, number: int) -> Mapping[str, Any]:
 
 
 def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    import pyarrow
+    import pyarrow as pa
     from pyarrow import parquet
 
     try:
         table = parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, pa.ArrowException) as error:
         raise DataError(explain(f"cannot read {path}", got=str(error), expected="a Parquet file")) from error
     missing = {"question", "answer"} - set(table.column_names)
     if missing:

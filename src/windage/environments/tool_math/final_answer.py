@@ -1,4 +1,4 @@
-r"""The final answer in a chat reply: ``\boxed{…}``, ``#### …``, ``<answer>…</answer>``, "answer: …", else a last number."""
+r"""The final answer in a chat reply: ``\boxed{…}``, ``#### …``, ``<answer>…</answer>``, "answer: …", a last number."""
 
 from __future__ import annotations
 

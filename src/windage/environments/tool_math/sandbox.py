@@ -1,6 +1,6 @@
 """PythonSandbox: a model's code in processes of pydantic-monty, a Python interpreter without files, network or imports.
 
-waits for    a free process (``wait_seconds``), then for the code (``seconds``, enforced inside and, a second later, by kill)
+waits for    a free process (``wait_seconds``), then for the code (``seconds``, kept inside; a second later it is killed)
 unblocked by the result, or by the deadline: slow or greedy code is the *model's* fault and reads as an error
 fails when   no process becomes free, or one dies: the sample is then invalid
 """
