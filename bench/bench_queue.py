@@ -26,6 +26,7 @@ from windage.records.codec import encode
 
 ROOT = Path(__file__).resolve().parents[1]
 GROUPS_PER_STEP = 16
+REPEATS = 4  # the best counts: other processes share the cores
 
 
 def make_group(lease: Lease, *, members: int, tokens: int, version: int) -> TrajectoryGroup:
@@ -60,13 +61,17 @@ def make_group(lease: Lease, *, members: int, tokens: int, version: int) -> Traj
 
 
 def queue_rate(path: Path | None, *, groups: int, members: int, tokens: int, durability: str) -> dict[str, float]:
-    """Groups a second, and where the time goes (microseconds a group). Making the records is not counted."""
+    """Groups a second of wall clock and of CPU, and where the time goes (µs a group), without making the records."""
     pacing = Pacing.asynchronous(staleness=2, window=GROUPS_PER_STEP, groups_per_step=GROUPS_PER_STEP)
     spent = dict.fromkeys(("admit", "finish", "ready_take", "complete"), 0.0)
 
+    cpu = 0.0
+
     def timed(name, call, *args):
-        before = time.perf_counter()
+        nonlocal cpu
+        before, cpu_before = time.perf_counter(), time.process_time()
         result = call(*args)
+        cpu += time.process_time() - cpu_before
         spent[name] += time.perf_counter() - before
         return result
 
@@ -88,7 +93,8 @@ def queue_rate(path: Path | None, *, groups: int, members: int, tokens: int, dur
             timed("complete", queue.complete, step, "updated", step + 1)
             if step % 8 == 7:
                 timed("complete", queue.checkpointed, step + 1)
-    return {"groups_per_second": groups / sum(spent.values()), **{k: 1e6 * v / groups for k, v in spent.items()}}
+    rates = {"groups_per_second": groups / sum(spent.values()), "groups_per_cpu_second": groups / cpu}
+    return {**rates, **{k: 1e6 * v / groups for k, v in spent.items()}}
 
 
 def floor_rate(path: Path, *, groups: int, members: int, tokens: int) -> float:
@@ -113,8 +119,12 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             at = Path(folder)
             size = {"members": members, "tokens": tokens}
-            floor = floor_rate(at / "floor.db", groups=groups, **size)
-            disk = queue_rate(at / "queue.db", groups=groups, durability="process", **size)
+            floors = [floor_rate(at / f"floor{turn}.db", groups=groups // 2, **size) for turn in range(REPEATS)]
+            disks = [
+                queue_rate(at / f"queue{turn}.db", groups=groups // 2, durability="process", **size)
+                for turn in range(REPEATS)
+            ]
+            floor, disk = max(floors), max(disks, key=lambda rates: rates["groups_per_second"])
             memory = queue_rate(None, groups=groups, durability="process", **size)
             power = queue_rate(at / "power.db", groups=min(groups, 512), durability="power", **size)
         results.append(
