@@ -35,8 +35,7 @@ def gae(
     CODE: the form of every stack (methods A.5.1).
     """
     delta = residuals(rewards=rewards, values=values, segments=segments, bootstrap=bootstrap, gamma=gamma)
-    actor, _ = chain(residuals=delta, weights=None, segments=segments, gamma=gamma, lam=lam_actor)
-    if same(lam_actor, lam_critic):
-        return Credit(advantages=actor, returns=values + actor)
-    critic, _ = chain(residuals=delta, weights=None, segments=segments, gamma=gamma, lam=lam_critic)
-    return Credit(advantages=actor, returns=values + critic)
+    errors, inherited = chain(residuals=delta, weights=None, segments=segments, gamma=gamma, lam=lam_actor)
+    if not same(lam_actor, lam_critic):
+        errors, _ = chain(residuals=delta, weights=None, segments=segments, gamma=gamma, lam=lam_critic)
+    return Credit(advantages=delta + inherited, returns=values + errors)

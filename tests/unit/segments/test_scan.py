@@ -51,8 +51,9 @@ def test_narrow_types_are_accumulated_in_float64(dtype):
     assert torch.equal(found, torch.tensor(expected, dtype=torch.float64).float())
 
 
-@given(LENGTHS, st.integers(0, 9))
-def test_gradient(lengths, seed):
+@pytest.mark.parametrize("lengths", [[], [0], [1], [5], [2, 0, 3, 1], [0, 4, 0]])
+def test_gradient(lengths):
+    seed = 0
     segments, size = Segments.from_lengths(lengths), sum(lengths)
     decay, increments = draw(size, seed).requires_grad_(), draw(size, seed + 10).requires_grad_()
     for scan in (reverse_scan, forward_scan):
@@ -78,8 +79,8 @@ import torch
 from windage.segments import scan_cuda
 from windage.segments.scan_cpu import scan_cpu
 
-scan_cuda._BLOCK = 16  # several blocks a row, so that the carry is tested
-lengths = torch.tensor([3, 0, 40, 16, 17, 1, 0])
+scan_cuda._BLOCK = 8  # several blocks a row, so that the carry is tested
+lengths = torch.tensor([3, 0, 18, 8, 9, 1, 0])
 offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
 generator = torch.Generator().manual_seed(0)
 for dtype, tolerance in ((torch.float32, 1e-6), (torch.float64, 1e-12)):
