@@ -8,7 +8,7 @@ TRL needs an environment of its own that also sees this one's packages:
 Both sides train the same rows with GRPO's loss (clip 0.2, mean over tokens then rows, no reference model) and AdamW in
 fp32, without recomputing activations. TRL gets the rows ready made (its generation is switched off) and is timed by its
 own step callbacks, at several micro-batch sizes; its best one counts. Each measurement is a process of its own; the two
-sides alternate. ``speedup`` compares wall time, ``speedup_cpu`` the processor time of the training thread's process, which
+sides alternate. ``speedup`` compares wall time, ``speedup_cpu`` processor time, which
 other work on a shared machine does not disturb.
 """
 
