@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from windage.learner.protocol import StepReport
-from windage.records import Row, StopReason, TrainBatch, Trajectory, TrajectoryGroup
+from windage.records import Row, StopReason, TrainBatch, TrajectoryGroup
 from windage.runtime.catalogue import STALENESS_EDGES
 from windage.runtime.learner_metrics import HISTOGRAM_EDGES
 from windage.runtime.metrics import Histogram, Last, Max, Mean, Metrics, Sum
 
-__all__ = ["measure_batch", "measure_evaluation", "measure_group", "measure_report", "wilson"]
+__all__ = ["measure_batch", "measure_group", "measure_report", "wilson"]
 
 
 def measure_group(group: TrajectoryGroup) -> Metrics:
@@ -74,26 +73,6 @@ def measure_report(report: StepReport) -> Metrics:
     if report.seconds > 0:
         metrics.add("speed/learner_tokens", Last(report.tokens_trained / report.seconds))
     return metrics
-
-
-def measure_evaluation(trajectories: Sequence[Trajectory], *, failures: int = 0) -> Metrics:
-    """Metrics of held-out episodes. An episode succeeds when its environment says so, else when its reward is positive.
-
-    Failed episodes are counted apart and are in no average; without episodes the shares are NaN.
-    """
-    successes = [float(member.metrics.get("success", member.reward > 0)) for member in trajectories]
-    low, high = wilson(math.fsum(successes), len(successes))
-    return Metrics(
-        {
-            "eval/success": Mean.of(successes),
-            "eval/success_low": Last(low),
-            "eval/success_high": Last(high),
-            "eval/reward": Mean.of(member.reward for member in trajectories),
-            "eval/episodes": Sum(len(trajectories)),
-            "eval/failures": Sum(failures),
-            "eval/tokens": Mean.of(member.action_tokens for member in trajectories),
-        }
-    )
 
 
 def wilson(successes: float, episodes: float, *, z: float = 1.96) -> tuple[float, float]:

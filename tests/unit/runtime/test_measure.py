@@ -5,7 +5,7 @@ import pytest
 
 from windage.learner.protocol import StepReport
 from windage.records import Failure, MicroBatch, Row, StopReason, Task, TrainBatch, Trajectory, TrajectoryGroup, Turn
-from windage.runtime.measure import measure_batch, measure_evaluation, measure_group, measure_report, wilson
+from windage.runtime.measure import measure_batch, measure_group, measure_report, wilson
 
 
 def row(name="r0", *, trajectory="t0", versions=(3, 3), stop=StopReason.EOS):
@@ -117,14 +117,6 @@ def test_the_learners_numbers_get_their_prefix_once():
     assert values["learner/histogram/ratio"] == {"edges": [0.0, 1.0, 2.0], "counts": [1.0, 2.0]}
     assert values["speed/learner_tokens"] == 5.0
     assert values["tokens/dropped"] == 1
-
-
-def test_held_out_success_is_what_the_environment_says():
-    members = [member("a", reward=0.2, success=0.0), member("b", reward=1.0), member("c", reward=-1.0)]
-    values = measure_evaluation(members, failures=2).plain()
-    assert values["eval/success"] == pytest.approx(1 / 3)
-    assert (values["eval/episodes"], values["eval/failures"]) == (3, 2)
-    assert values["eval/success_low"] < 1 / 3 < values["eval/success_high"]
 
 
 def test_wilson_interval_against_published_values():
