@@ -314,6 +314,7 @@ def main() -> None:
         run = {"windage": run_windage, "trl": run_trl}[arguments.side]
         print(json.dumps(run(CASES[arguments.case], arguments.folder, arguments.micro, arguments.steps)))
         return
+    revision = commit()
     results = {case: compare(case, arguments) for case in arguments.cases}
     for case, result in results.items():
         print(
@@ -335,7 +336,7 @@ def main() -> None:
     arguments.out.write_text(
         json.dumps(
             {
-                "commit": commit(),
+                "commit": revision,
                 "date": datetime.now(UTC).isoformat(timespec="seconds"),
                 "machine": machine,
                 "threads": arguments.threads,
