@@ -225,7 +225,7 @@ def machine(threads: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="folder of a model; otherwise the random ones of --cases")
-    parser.add_argument("--cases", nargs="*", choices=CASES, default=list(CASES))
+    parser.add_argument("--cases", nargs="*", choices=CASES, default=["small", "medium"])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results" / "engine.json")
@@ -244,9 +244,9 @@ def main() -> None:
                 )
             )
             report["results"].append(result)
+            arguments.out.parent.mkdir(parents=True, exist_ok=True)
+            arguments.out.write_text(json.dumps(report, indent=1) + "\n")
             print(json.dumps({key: value for key, value in result.items() if key != "seconds"}, indent=1), flush=True)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(report, indent=1) + "\n")
     print(f"written to {arguments.out}", file=sys.stderr)
 
 
