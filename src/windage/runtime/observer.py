@@ -67,6 +67,7 @@ class RunObserver:
         self._tokens_generated = tokens_generated
         self._skips = skips
         self._skipped = 0
+        self._said: set[str] = set()
         self._metrics = Metrics()
         self._since = time.monotonic()
         self._tokens_before = 0
@@ -134,6 +135,10 @@ class RunObserver:
         self._sinks.write(step.batch.step, values)
         self._progress.update({"step": step.batch.step, **values})
         self._metrics = Metrics()
+        for sentence in self._queue.starved():
+            if sentence not in self._said:
+                self._said.add(sentence)
+                self._progress.note(sentence)
 
     def _line(self, step: Step) -> Mapping[str, Any]:
         now = time.monotonic()

@@ -161,6 +161,7 @@ class Session:
 
     async def _checkpoint(self, done: int) -> None:
         if done not in self._checkpoints.complete():
+            self._queue.sync()  # a checkpoint must never be ahead of the log, not even after a power cut
             await self._fleet.learner.save(str(self._checkpoints.path(done)))
         self._queue.checkpointed(done)
         self._checkpoints.rotate()

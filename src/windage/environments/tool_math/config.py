@@ -114,6 +114,13 @@ class ToolMathConfig(BaseModel):
     tool_seconds: float = Field(
         default=0.0, ge=0, description="Artificial latency of every tool call, for measuring asynchrony."
     )
+    direct_share: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of the demonstrations that answer without the tool: a policy that starts by guessing half "
+        "the time has something to learn that rewards can teach fast.",
+    )
     judges: int = Field(default=1, ge=1, le=64, description="Scoring processes, started when first needed.")
     reward_seconds: float = Field(default=20.0, gt=0, description="Deadline of scoring one answer.")
 

@@ -6,6 +6,7 @@ import itertools
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from windage.environments.protocol import Message
@@ -60,7 +61,12 @@ class ToolMath:
         sources = itertools.cycle(open_sources(known))
         own_seed = zlib.crc32(f"demonstrations/{seed}".encode())
         problems = (next(sources).problem("train", index, seed=own_seed) for index in range(count))
-        return [self._solved(problem) for problem in problems if problem is not None]
+        guesses = Random(own_seed)  # noqa: S311 - not a secret
+        return [
+            self._solved(problem, direct=guesses.random() < self._config.direct_share)
+            for problem in problems
+            if problem is not None
+        ]
 
     async def aclose(self) -> None:
         """Stop sandbox and judges. Safe to call twice."""
@@ -69,8 +75,11 @@ class ToolMath:
         finally:
             await self._judges.aclose()
 
-    def _solved(self, problem: Problem) -> tuple[Message, ...]:
+    def _solved(self, problem: Problem, *, direct: bool) -> tuple[Message, ...]:
         style = self._format
+        if direct:
+            opening = style.opening(problem.question, problem.program)
+            return (*opening, Message(role="assistant", content=style.answer(problem.answer)))
         return (
             *style.opening(problem.question, problem.program),
             Message(role="assistant", content=style.call(problem.program)),
