@@ -1,6 +1,6 @@
 """PythonSandbox: a model's code in processes of pydantic-monty, a Python interpreter without files, network or imports.
 
-waits for    a free process (``wait_seconds``), then for the code (``seconds``, kept inside; a second later it is killed)
+waits for    a free process (``wait_seconds``), then for the code (``seconds``, kept inside; a second later: kill)
 unblocked by the result, or by the deadline: slow or greedy code is the *model's* fault and reads as an error
 fails when   no process becomes free, or one dies: the sample is then invalid
 """
@@ -8,6 +8,7 @@ fails when   no process becomes free, or one dies: the sample is then invalid
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import anyio
@@ -18,11 +19,13 @@ from windage.environments.tool_math.last_value import printing_last_value
 from windage.errors import explain
 
 if TYPE_CHECKING:
-    from pydantic_monty import AsyncMonty, ResourceLimits
+    from pydantic_monty import AsyncMonty, OSPolicy, ResourceLimits
 
 __all__ = ["PythonSandbox", "ToolOutput"]
 
 _GRACE = 1.0
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_SLOW = "TimeoutError: the code ran longer than {seconds:g} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,11 @@ class ToolOutput:
 
 
 class PythonSandbox:
-    """A pool of sandbox processes, started with the first call. Every call has a session of its own."""
+    """A pool of sandbox processes, started with the first call. Every call has a session of its own.
+
+    The output is a function of the code: clock and random numbers start from fixed values, ``sleep`` returns at once.
+    Needs asyncio (the pool's own event loop bridge).
+    """
 
     def __init__(self, limits: ToolLimits) -> None:
         self._limits = limits
@@ -44,9 +51,9 @@ class PythonSandbox:
             "max_feed_duration_secs": limits.seconds,
             "max_memory": limits.memory_mb * 2**20,
             "max_recursion_depth": 200,
-            "max_total_sleep_secs": 0.0,
-            "max_suspensions": 1,
+            "max_suspensions": 64,
         }
+        self._policy: OSPolicy = {"datetime": _EPOCH, "sleep": "zero", "random_start": {"seed": 0}}
 
     async def run(self, code: str) -> ToolOutput:
         """Run ``code``; what it printed and the value of its last expression.
@@ -62,7 +69,7 @@ class PythonSandbox:
         pool = await self._opened()
         printed = CollectString(max_bytes=8 * self._limits.output_chars + 16384)
         try:
-            async with pool.checkout(limits=self._session_limits) as session:
+            async with pool.checkout(limits=self._session_limits, os_policy=self._policy) as session:
                 await session.feed_run(printing_last_value(code), print_callback=printed)
         except TimeoutError as error:
             raise ToolTimeout(
@@ -71,8 +78,10 @@ class PythonSandbox:
         except MontyCrashedError as error:
             if not error.timed_out:
                 raise ToolBroken(explain("a sandbox process died", got=str(error))) from error
-            return self._failed(printed.output, "TimeoutError: the code ran too long")
+            return self._failed("", _SLOW.format(seconds=self._limits.seconds))
         except MontyError as error:
+            if isinstance(error.exception(), TimeoutError):  # what it printed until then depends on the machine's speed
+                return self._failed("", _SLOW.format(seconds=self._limits.seconds))
             return self._failed(printed.output, str(error))
         return ToolOutput(text=self._cut(printed.output.rstrip("\n")))
 
