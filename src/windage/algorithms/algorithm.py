@@ -105,17 +105,15 @@ class Algorithm:
         """
         behavior, entry = batch.behavior_logprobs, entry_logprobs.detach()
         weight = self.weight(batch, logprobs=logprobs, entry_logprobs=entry)
-        advantages = advantages.detach()
-        if weight is not None:
+        if weight is not None:  # select going in, for the gradient, and coming out, for the value
             logprobs = torch.where(weight.keep, logprobs, 0.0)
-            advantages = torch.where(weight.keep, advantages, 0.0)
         loss = ask(
             self.objective,
             {
                 "logprobs": logprobs,
                 "behavior_logprobs": behavior,
                 "anchor_logprobs": entry if self.anchor == "entry" else behavior,
-                "advantages": advantages,
+                "advantages": advantages.detach(),
             },
         )
         return loss if weight is None else torch.where(weight.keep, weight.values * loss, 0.0)

@@ -18,6 +18,10 @@ def mask(*, log_ratio: Tensor, band: tuple[float, float] = (0.5, 2.0)) -> Weight
         log_ratio: ``log ρ``, [tokens].
         band: open interval of ratios.
 
+    >>> import torch
+    >>> mask(log_ratio=torch.tensor([-1.0, 0.0, 1.0])).keep.tolist()
+    [False, True, False]
+
     SECONDARY for SAO (2607.07508), FOUND in words for COPC (2610.09597): token-level masking of the update.
     """
     log_ratio = log_ratio.detach()

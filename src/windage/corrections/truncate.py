@@ -17,6 +17,9 @@ def truncate(*, log_ratio: Tensor, interval: tuple[float, float] = (0.0, 1.0)) -
         log_ratio: ``log ρ``, [tokens].
         interval: closed interval of weights.
 
+    >>> truncate(log_ratio=torch.tensor([0.0, 1.0])).values.tolist()
+    [1.0, 1.0]
+
     FOUND: IMPALA (1802.01561).
     """
     values = log_ratio.detach().exp().clamp(*interval)

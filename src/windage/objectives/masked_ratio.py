@@ -26,6 +26,14 @@ def masked_ratio(
         advantages: [tokens], detached here.
         band: interval of ratios that count.
 
+    >>> loss = masked_ratio(
+    ...     logprobs=torch.tensor([-1.0, -1.0]),
+    ...     behavior_logprobs=torch.tensor([-1.0, -4.0]),
+    ...     advantages=torch.tensor([2.0, 2.0]),
+    ... )
+    >>> loss.tolist()  # the second ratio is e^3
+    [2.0, -0.0]
+
     SECONDARY: DIS of SAO (2607.07508); COPC's policy channel (2610.09597, FOUND in words).
     """
     found = ratio(logprobs=logprobs.detach(), anchor_logprobs=behavior_logprobs)

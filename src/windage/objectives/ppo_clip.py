@@ -30,6 +30,14 @@ def ppo_clip(
         clip: how far below and above 1 the ratio may move.
         dual_clip: cap above 1 on the ratio of tokens with negative advantage.
 
+    >>> loss = ppo_clip(
+    ...     logprobs=torch.tensor([0.0, 0.0]).log_softmax(0),
+    ...     anchor_logprobs=torch.tensor([0.25, 0.5]).log(),
+    ...     advantages=torch.tensor([1.0, 1.0]),
+    ... )
+    >>> [round(number, 4) for number in loss.tolist()]  # ratios 2, cut to 1.2, and 1
+    [-1.2, -1.0]
+
     CODE: PPO and DAPO's unequal bounds (2503.14476); dual clip as in verl and slime.
     """
     found = ratio(logprobs=torch.where(torch.isfinite(anchor_logprobs), logprobs, 0.0), anchor_logprobs=anchor_logprobs)

@@ -48,6 +48,18 @@ def copc(
     Raises:
         ConfigError: ``clip`` does not hold 1, or an unknown ``trace`` or ``actor_adv``.
 
+    >>> import torch
+    >>> credit = copc(
+    ...     rewards=torch.tensor([0.0, 1.0]),
+    ...     values=torch.tensor([0.5, 0.6]),
+    ...     log_ratio=torch.tensor([0.0, -2.0]),
+    ...     segments=Segments.from_lengths([2]),
+    ... )
+    >>> [round(number, 4) for number in credit.advantages.tolist()]  # 0.1 + 0.8 · 0.4 and 0.4
+    [0.42, 0.4]
+    >>> [round(number, 4) for number in credit.returns.tolist()]  # 0.5 + 0.42 and 0.6 + 0.8 · 0.4
+    [0.92, 0.92]
+
     FOUND in words, DERIVED as equations: COPC (2610.09597; methods A.1.2). See also VACO (2603.01365).
     """
     _check(clip, trace, actor_adv)

@@ -32,6 +32,12 @@ def gae(
         lam_actor: λ of the advantages: a number, one a row, or a function of the segments (``length_adaptive``).
         lam_critic: λ of the critic's targets.
 
+    >>> import torch
+    >>> segments = Segments.from_lengths([2])
+    >>> credit = gae(rewards=torch.tensor([0.0, 1.0]), values=torch.tensor([0.5, 0.75]), segments=segments)
+    >>> credit.advantages.tolist(), credit.returns.tolist()
+    ([0.5, 0.25], [1.0, 1.0])
+
     CODE: the form of every stack (methods A.5.1).
     """
     delta = residuals(rewards=rewards, values=values, segments=segments, bootstrap=bootstrap, gamma=gamma)

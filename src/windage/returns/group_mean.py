@@ -35,6 +35,11 @@ def group_mean(
         scale: ``none`` leaves out the division (Dr.GRPO).
         eps: added to the Bessel-corrected standard deviation.
 
+    >>> outcomes, groups = torch.tensor([1.0, 0.0, 7.0]), torch.tensor([0, 0, 1])
+    >>> segments = Segments.from_lengths([1, 2, 1])
+    >>> group_mean(outcomes=outcomes, group_of=groups, segments=segments, scale="none").advantages.tolist()
+    [0.5, -0.5, -0.5, 0.0]
+
     CODE: GRPO (2402.03300); a singleton gets 0, not its raw outcome.
     """
     usable = group_statistics(outcomes=outcomes, group_of=group_of, valid=valid).usable

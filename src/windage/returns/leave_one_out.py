@@ -15,6 +15,11 @@ __all__ = ["leave_one_out"]
 def leave_one_out(*, outcomes: Tensor, group_of: Tensor, segments: Segments, valid: Tensor | None = None) -> Credit:
     """``Â_i = R_i - mean_{j≠i} R_j``, which is ``G / (G-1) · (R_i - mean R)``; arguments as in ``group_mean``.
 
+    >>> outcomes, groups = torch.tensor([1.0, 0.0, 0.5]), torch.tensor([0, 0, 0])
+    >>> segments = Segments.from_lengths([1, 1, 1])
+    >>> leave_one_out(outcomes=outcomes, group_of=groups, segments=segments).advantages.tolist()
+    [0.75, -0.75, 0.0]
+
     CODE: RLOO (methods A.5.2).
     """
     found = group_statistics(outcomes=outcomes, group_of=group_of, valid=valid)

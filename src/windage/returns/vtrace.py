@@ -39,6 +39,16 @@ def vtrace(
         rho_max: ρ̄, fixes which policy's value is learnt.
         c_max: c̄, how far corrections reach.
 
+    >>> import torch
+    >>> credit = vtrace(
+    ...     rewards=torch.tensor([0.0, 1.0]),
+    ...     values=torch.tensor([0.5, 0.5]),
+    ...     log_ratio=torch.tensor([3.0, 0.0]),
+    ...     segments=Segments.from_lengths([2]),
+    ... )
+    >>> credit.advantages.tolist(), credit.returns.tolist()
+    ([0.5, 0.5], [1.0, 1.0])
+
     FOUND: IMPALA (1802.01561).
     """
     delta = residuals(rewards=rewards, values=values, segments=segments, bootstrap=bootstrap, gamma=gamma)
