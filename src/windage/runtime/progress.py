@@ -43,7 +43,7 @@ def open_progress(
     if quiet:
         return QuietProgress()
     if not out.isatty() or os.environ.get("TERM") == "dumb":
-        return PlainProgress(steps=steps, first_step=first_step, stream=out)
+        return PlainProgress(steps=steps, stream=out)
     from windage.runtime.live_progress import LiveProgress
 
     return LiveProgress(steps=steps, first_step=first_step, title=title, stream=out)
@@ -74,18 +74,16 @@ class PlainProgress:
         self,
         *,
         steps: int,
-        first_step: int = 0,
         stream: TextIO | None = None,
         every: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._steps = steps
-        self._first = first_step
         self._stream = stream or sys.stdout
         self._every = every
         self._clock = clock
         self._printed = -math.inf
-        self._started = clock()
+        self._begun: tuple[int, float] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -99,6 +97,7 @@ class PlainProgress:
         """Print the step, unless the last line is younger than ``every`` seconds."""
         step = int(step_metrics.get("step", 0))
         now = self._clock()
+        self._begun = self._begun or (step + 1, now)
         if step + 1 < self._steps and now - self._printed < self._every:
             return
         self._printed = now
@@ -106,9 +105,10 @@ class PlainProgress:
         self.note(f"step {step + 1}/{self._steps}  " + "  ".join([*cells, *self._left(step + 1, now)]))
 
     def _left(self, done: int, now: float) -> Iterator[str]:
-        """Time to the end at the mean speed of this session; nothing at the end."""
-        if self._first < done < self._steps:
-            yield f"left {duration((now - self._started) / (done - self._first) * (self._steps - done))}"
+        """Time to the end at the mean speed since the first step of this session; nothing at the end."""
+        begun, since = self._begun or (done, now)
+        if begun < done < self._steps:
+            yield f"left {duration((now - since) / (done - begun) * (self._steps - done))}"
 
     def note(self, text: str) -> None:
         """Print a line."""

@@ -48,12 +48,16 @@ def test_pipes_get_plain_lines_at_most_one_every_few_seconds_and_always_the_last
     assert "left" not in lines[-1]
 
 
-def test_time_left_counts_only_this_session():
+def test_time_left_counts_from_the_first_step_of_this_session():
     stream, clock = io.StringIO(), Clock()
-    progress = PlainProgress(steps=100, first_step=90, stream=stream, every=0.0, clock=clock)
-    clock.now = 3.0
+    progress = PlainProgress(steps=100, stream=stream, every=0.0, clock=clock)
+    clock.now = 500.0  # warm start, or the redo of a resumed run
     progress.update({"step": 90, **LINE})
-    assert "left 00:27" in stream.getvalue()
+    clock.now = 503.0
+    progress.update({"step": 91, **LINE})
+    first, second = stream.getvalue().splitlines()
+    assert "left" not in first
+    assert "left 00:24" in second
 
 
 def test_missing_numbers_leave_their_cells_out():
