@@ -72,6 +72,11 @@ class RunObserver:
         self._since = time.monotonic()
         self._tokens_before = 0
 
+    def start(self) -> None:
+        """The pipeline starts now: what came before (loading, warm start, evaluation) belongs to no step."""
+        self._since = time.monotonic()
+        self._tokens_before = self._tokens_generated()
+
     def batch_taken(self, batch: TrainBatch) -> None:
         """Measure the batch."""
         self._metrics += measure_batch(batch, bound=self._bound)

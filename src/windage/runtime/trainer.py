@@ -85,11 +85,13 @@ class Session:
         self._fleet = fleet
         self._checkpoints = Checkpoints(folder.checkpoints, keep=config.checkpoint.keep)
         self._started = time.monotonic()
+        self._seconds_before = 0.0
 
     async def run(self, background: anyio.abc.TaskGroup) -> None:
         """Bring the learner up to date, serve, train to the end, and write the summary."""
         self._folder.rewind(self._queue.completed)
         totals = Totals.of_lines(self._folder.read_metrics())
+        self._seconds_before = totals.seconds
         sinks = open_sinks(
             self._config.tracking,
             self._folder,
@@ -103,6 +105,7 @@ class Session:
             await self._fleet.publisher.publish(self._queue.version)
             await self._fleet.serve(background)
             before = self._earlier_evaluation(0) or await observer.evaluate(0, self._queue.version)
+            observer.start()
             await self._pipeline(observer).run()
             await self._checkpoint(self._queue.completed)
             after = await observer.evaluate(self._queue.completed, self._queue.version)
@@ -227,7 +230,7 @@ class Session:
                 ledger=LedgerCounts(**counts),
                 tokens_generated=totals.generated_before + self._fleet.engines.tokens_generated,
                 tokens_trained=totals.tokens_trained,
-                seconds=round(totals.seconds, 2),
+                seconds=round(self._seconds_before + time.monotonic() - self._started, 2),
                 extra=provenance(),
             ),
         )
