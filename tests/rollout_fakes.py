@@ -62,7 +62,7 @@ class ScriptedEngine:
 
     def _complete(self, request):
         _, member, turn = request.request_id.split("/")
-        said = self.replies[int(member), int(turn)]
+        said = self.replies[int(member), int(turn.partition("~")[0])]
         if isinstance(said, list) and said and not isinstance(said[0], int):
             said = said.pop(0)  # one entry an attempt
         if isinstance(said, Exception):
@@ -108,6 +108,8 @@ class ScriptedEnvironment:
 
     async def close(self):
         self.closed += 1
+        if self.factory.close_error is not None:
+            raise self.factory.close_error
 
 
 class ScriptedFactory:
@@ -116,6 +118,7 @@ class ScriptedFactory:
     def __init__(self, answers=(), *, opening="1+1?", stop=(">",)):
         self.answers, self.opening, self.stop = answers, opening, stop
         self.made = []
+        self.close_error = None
 
     def make(self):
         self.made.append(ScriptedEnvironment(self))

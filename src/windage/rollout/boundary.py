@@ -7,13 +7,17 @@ pipeline stops a run in which everything fails. Cancellation and Ctrl-C pass thr
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
 import anyio
 
 from windage.errors import DataError, EngineError, EnvironmentFailure, RecordError
-from windage.records import Failure, Trajectory
 
-__all__ = ["Deadline", "played"]
+__all__ = ["Broken", "Deadline", "guarded"]
+
+
+T = TypeVar("T")
 
 
 class Deadline(Exception):
@@ -24,17 +28,24 @@ class Deadline(Exception):
         self.reason = reason
 
 
-async def played(
-    episode: Callable[[], Awaitable[Trajectory]], *, trajectory_id: str, seconds: float
-) -> Trajectory | Failure:
-    """Run one episode within ``seconds``; what goes wrong comes back as a :class:`~windage.records.Failure`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """Why something gave no result. ``reason`` is the ledger's word; ``retry``: asking again may help."""
+
+    reason: str
+    detail: str
+    retry: bool
+
+
+async def guarded(work: Callable[[], Awaitable[T]], *, seconds: float) -> T | Broken:
+    """Run ``work`` within ``seconds``; whatever goes wrong in it comes back as :class:`Broken`."""
     try:
         with anyio.fail_after(seconds):
-            return await episode()
+            return await work()
     except Exception as error:  # noqa: BLE001 - the border DESIGN names
         reason, retry = _reason(error)
         detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return Failure(trajectory_id=trajectory_id, reason=reason, detail=detail, retry=retry)
+        return Broken(reason=reason, detail=detail, retry=retry)
 
 
 def _reason(error: Exception) -> tuple[str, bool]:
@@ -44,7 +55,7 @@ def _reason(error: Exception) -> tuple[str, bool]:
     if isinstance(error, EngineError):
         return "engine", True
     if isinstance(error, EnvironmentFailure):
-        return "environment", True
+        return getattr(error, "reason", "environment"), True
     if isinstance(error, TimeoutError):
         return "deadline", True
     if isinstance(error, RecordError):

@@ -52,6 +52,7 @@ class Episode:
     stop: tuple[str, ...]
     temperature: float
     clock: Callable[[], float]
+    attempt: int = 0
     _rows: list[RowBuilder] = field(default_factory=list[RowBuilder])
     _messages: list[Message] = field(default_factory=list[Message])
     _turns: list[Turn] = field(default_factory=list[Turn])
@@ -63,6 +64,11 @@ class Episode:
     def trajectory_id(self) -> str:
         """Stable over re-issues."""
         return f"{self.lease.group_id}/{self.member}"
+
+    @property
+    def sampled(self) -> int:
+        """Tokens sampled so far, for the ledger when the episode fails."""
+        return sum(row.actions for row in self._rows)
 
     async def play(self) -> Trajectory:
         """Play to the end."""
@@ -105,18 +111,21 @@ class Episode:
                 observation="\n".join(message.content for message in answer.messages),
             )
         )
-        if (
-            truncated
-        ):  # cut off by a limit, whatever the environment made of the rest: never generate after it (trap 48)
+        if truncated:  # whatever the environment made of the rest: never generate after it (trap 48)
             return StopReason.TRUNCATED
         if answer.done:
             return answer.stop_reason
         return None if self._observe(text, completion, answer) else StopReason.TRUNCATED
 
+    def _request_id(self, turn: int) -> str:
+        """Unique in flight: the engine may still be ending the request of an attempt that ran out of time."""
+        again = f"~{self.attempt}" if self.attempt else ""
+        return f"{self.lease.group_id}.{self.lease.attempt}/{self.member}/{turn}{again}"
+
     async def _generate(self, turn: int) -> Completion:
         row = self._rows[-1]
         request = GenerateRequest(
-            request_id=f"{self.lease.group_id}.{self.lease.attempt}/{self.member}/{turn}",
+            request_id=self._request_id(turn),
             prompt_ids=np.asarray(row.token_ids, np.int32),
             sampling=Sampling(
                 max_tokens=self.config.max_tokens,

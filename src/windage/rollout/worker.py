@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import anyio
 
 from windage.engines.protocol import Engine
 from windage.environments.protocol import EnvironmentFactory
+from windage.errors import WindageError
 from windage.records import Failure, Lease, Trajectory, TrajectoryGroup
-from windage.rollout.boundary import played
+from windage.rollout.boundary import Broken, guarded
 from windage.rollout.config import RolloutConfig
 from windage.rollout.episode import Episode
 from windage.rollout.lockstep import LockstepEngine
@@ -76,9 +78,13 @@ class RolloutWorker:
             attempt=lease.attempt,
         )
 
-    async def play(self, lease: Lease, member: int) -> tuple[Trajectory | Failure, str]:
+    async def play(self, lease: Lease, member: int, *, attempt: int = 0) -> tuple[Trajectory | Failure, str]:
         """One attempt of one member, and its opening as text. The environment is closed on every way out (trap 18)."""
-        environment = self._factory.make()
+        name = f"{lease.group_id}/{member}"
+        try:
+            environment = self._factory.make()
+        except WindageError as error:
+            return Failure(trajectory_id=name, reason="environment", detail=str(error)), ""
         episode = Episode(
             lease=lease,
             member=member,
@@ -90,24 +96,40 @@ class RolloutWorker:
             stop=tuple(self._factory.stop),
             temperature=self._temperature,
             clock=self._clock,
+            attempt=attempt,
         )
+        leaks: list[Broken] = []
         try:
-            result = await played(
-                episode.play, trajectory_id=episode.trajectory_id, seconds=self._config.episode_seconds
-            )
+            result = await guarded(episode.play, seconds=self._config.episode_seconds)
         finally:
-            with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-                await environment.close()
+            with anyio.CancelScope(shield=True):
+                closed = await guarded(environment.close, seconds=_CLOSE_SECONDS)
+                if closed is not None:
+                    leaks.append(closed)
+        if isinstance(result, Broken):
+            failure = Failure(
+                trajectory_id=name,
+                reason=result.reason,
+                detail=result.detail,
+                retry=result.retry,
+                tokens=episode.sampled,
+            )
+            return failure, episode.opening
+        if leaks:  # what was played is good; the leak is counted
+            result = replace(result, metrics={**result.metrics, "close_failed": 1.0})
         return result, episode.opening
 
     async def _member(self, lease: Lease, member: int, results: dict[int, Trajectory | Failure]) -> None:
+        wasted = 0
         try:
-            result, _ = await self.play(lease, member)
-            for _ in range(self._config.retries):
+            for attempt in range(self._config.retries + 1):
+                result, _ = await self.play(lease, member, attempt=attempt)
+                if isinstance(result, Failure):
+                    wasted += result.tokens
+                    result = replace(result, tokens=wasted)
+                results[member] = result
                 if not (isinstance(result, Failure) and result.retry):
                     break
-                result, _ = await self.play(lease, member)
-            results[member] = result
         finally:
             if self._lockstep is not None:
                 self._lockstep.leave(_key(lease, member))

@@ -17,10 +17,10 @@ OBSERVED = StepResult(messages=(Message(role="tool", content="=2|"),), reward=0.
 DONE = StepResult(reward=1.0, done=True, metrics={"success": 1.0})
 
 
-def roll(tokenizer, replies, answers, *, members=1, engine=None, **settings):
+def roll(tokenizer, replies, answers, *, members=1, engine=None, factory=None, **settings):
     config = RolloutConfig(**{"max_tokens": 8, "max_context": 64, "retries": 0, **settings})
     engine = engine or ScriptedEngine(tokenizer, replies)
-    factory = ScriptedFactory(answers)
+    factory = factory or ScriptedFactory(answers)
     worker = RolloutWorker(engine=engine, factory=factory, tokenizer=tokenizer, config=config, clock=lambda: 0.0)
     group = play(lambda: worker.roll(lease(members)))
     assert all(environment.closed == 1 for environment in factory.made), "every exit path closes (trap 18)"
@@ -208,3 +208,38 @@ def test_nothing_grows_over_ten_thousand_episodes(characters):
     later_objects, later_handles = play(lambda: many(10_000))
     assert later_handles <= handles
     assert later_objects < objects + 500
+
+
+def test_a_close_that_fails_is_counted_and_costs_nothing(characters):
+    factory = ScriptedFactory([DONE])
+    factory.close_error = OSError("socket gone")
+    group, _, _ = roll(characters, {(0, 0): "#2$"}, [DONE], factory=factory)
+    assert group.trajectories[0].metrics["close_failed"] == 1.0
+    assert group.trajectories[0].reward == DONE.reward
+
+
+def test_a_factory_that_fails_is_a_failure_of_the_environment(characters):
+    class Broken(ScriptedFactory):
+        def make(self):
+            raise EnvironmentFailure("no free slot")
+
+    group, _, _ = roll(characters, {}, [], factory=Broken())
+    assert group.failures[0] == Failure(trajectory_id="g0/0", reason="environment", detail="no free slot")
+
+
+def test_an_environment_may_name_the_reason(characters):
+    class Late(EnvironmentFailure):
+        reason = "reward_timeout"
+
+    group, _, _ = roll(characters, {(0, 0): "#2$"}, [Late("no verdict")])
+    assert group.failures[0].reason == "reward_timeout"
+
+
+def test_tokens_of_failed_attempts_are_in_the_failure_and_ids_never_meet(characters):
+    """Two attempts of 3 + 3 tokens, each failing at its second step."""
+    answers = [OBSERVED, EnvironmentFailure("gone")]
+    group, engine, _ = roll(characters, {(0, 0): "#2$", (0, 1): "#3$"}, answers, retries=1)
+    assert group.failures[0].tokens == 12
+    ids = [request.request_id for request in engine.requests]
+    assert len(set(ids)) == 4
+    assert len({name.rpartition("/")[0] for name in ids}) == 1, "one episode, one engine"
