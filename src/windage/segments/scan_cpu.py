@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -12,7 +15,15 @@ from numpy.typing import NDArray
 __all__ = ["scan_cpu"]
 
 
-@njit(cache=True, nogil=True)
+def _compiled(function: Callable[..., None]) -> Any:
+    """Cached on disk where numba finds a folder it may write to; else compiled once a process."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
+
+@_compiled
 def scan_cpu(
     decay: NDArray[np.floating],
     increments: NDArray[np.floating],
