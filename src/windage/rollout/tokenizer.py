@@ -6,6 +6,7 @@ with a stand-in for the reply and encoding only what follows it.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -79,6 +80,24 @@ class ChatTokenizer:
         before = self._render(_plain(history), tools, generate=True)
         messages = [*_plain(history), {"role": "assistant", "content": reply}, *_plain(observation)]
         return self._render(messages, tools, generate=True).startswith(before + reply.strip())
+
+    def prefix_preserving(self, *, tools: Sequence[Mapping[str, Any]] = ()) -> bool:
+        """The start-up check (trap 24): :meth:`preserves` for plain and thinking replies, before both kinds of turn.
+
+        A role that the template refuses is not tried. False means that rows fork, or keep what was sampled
+        (``rollout.history``), whenever an episode meets the rewriting; each time is counted.
+        """
+        opening = Message(role="user", content="2+3?")
+        earlier = [opening, Message(role="assistant", content="call"), Message(role="user", content="5")]
+        for history, reply in itertools.product(([opening], earlier), ("call", "<think>\nwhy\n</think>\n\ncall")):
+            for role in ("tool", "user"):
+                try:
+                    kept = self.preserves(history, reply, [Message(role=role, content="5")], tools=tools)
+                except DataError:
+                    continue
+                if not kept:
+                    return False
+        return True
 
     def spans(
         self, conversation: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] = ()

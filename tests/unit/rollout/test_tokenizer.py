@@ -56,6 +56,17 @@ def test_a_template_that_rewrites_history_is_noticed(forgetful):
     assert forgetful.preserves([USER], "call", [TOOL])
 
 
+def test_the_start_up_check_knows_templates_that_rewrite(characters, chatml, forgetful, tmp_path):
+    assert characters.prefix_preserving()
+    assert chatml.prefix_preserving(tools=[{"type": "function"}])
+    assert not forgetful.prefix_preserving()
+    no_tool_role = (
+        "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no tool') }}{% endif %}"
+        + (CHATML.partition("{% for m in messages %}")[2])
+    )
+    assert load_tokenizer(save_byte_tokenizer(tmp_path / "strict", no_tool_role)).prefix_preserving()
+
+
 def test_demonstration_spans_are_what_a_rollout_produces(characters, chatml):
     talk = [
         USER,
