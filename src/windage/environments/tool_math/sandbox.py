@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
 from windage.environments.tool_math.config import ToolLimits
 from windage.environments.tool_math.failures import ToolBroken, ToolTimeout
@@ -19,7 +20,7 @@ from windage.environments.tool_math.last_value import printing_last_value
 from windage.errors import explain
 
 if TYPE_CHECKING:
-    from pydantic_monty import AsyncMonty, OSPolicy, ResourceLimits
+    from pydantic_monty import Monty, OSPolicy, ResourceLimits
 
 __all__ = ["PythonSandbox", "ToolOutput"]
 
@@ -40,13 +41,16 @@ class PythonSandbox:
     """A pool of sandbox processes, started with the first call. Every call has a session of its own.
 
     The output is a function of the code: clock and random numbers start from fixed values, ``sleep`` returns at once.
-    Needs asyncio (the pool's own event loop bridge).
+    A thread waits for each running call, so a cancelled one is waited for until its deadline. (The library's coroutines
+    would not need that, but its threads then touch Python while the interpreter ends, which aborts it now and then.)
     """
 
     def __init__(self, limits: ToolLimits) -> None:
         self._limits = limits
-        self._pool: AsyncMonty | None = None
+        self._pool: Monty | None = None
         self._opening = anyio.Lock()
+        self._turns = anyio.Semaphore(limits.workers)
+        self._threads = anyio.CapacityLimiter(limits.workers)
         self._session_limits: ResourceLimits = {
             "max_feed_duration_secs": limits.seconds,
             "max_memory": limits.memory_mb * 2**20,
@@ -64,17 +68,29 @@ class PythonSandbox:
         """
         if len(code) > self._limits.code_chars:
             return ToolOutput(text=f"Error: more than {self._limits.code_chars} characters of code", failed=True)
-        from pydantic_monty import CollectString, MontyCrashedError, MontyError
-
-        pool = await self._opened()
-        printed = CollectString(max_bytes=8 * self._limits.output_chars + 16384)
+        await self._turn()
         try:
-            async with pool.checkout(limits=self._session_limits, os_policy=self._policy) as session:
-                await session.feed_run(printing_last_value(code), print_callback=printed)
+            pool = await self._opened()
+            return await anyio.to_thread.run_sync(self._run, pool, code, limiter=self._threads)
+        finally:
+            self._turns.release()
+
+    async def _turn(self) -> None:
+        try:
+            with anyio.fail_after(self._limits.wait_seconds):
+                await self._turns.acquire()
         except TimeoutError as error:
             raise ToolTimeout(
                 explain("no free sandbox", got=f"waited {self._limits.wait_seconds:g} s", do="raise tool.workers")
             ) from error
+
+    def _run(self, pool: Monty, code: str) -> ToolOutput:
+        from pydantic_monty import CollectString, MontyCrashedError, MontyError
+
+        printed = CollectString(max_bytes=8 * self._limits.output_chars + 16384)
+        try:
+            with pool.checkout(limits=self._session_limits, os_policy=self._policy) as session:
+                session.feed_run(printing_last_value(code), print_callback=printed)
         except MontyCrashedError as error:
             if not error.timed_out:
                 raise ToolBroken(explain("a sandbox process died", got=str(error))) from error
@@ -90,19 +106,21 @@ class PythonSandbox:
         pool, self._pool = self._pool, None
         if pool is not None:
             with anyio.CancelScope(shield=True):
-                await pool.__aexit__(None, None, None)
+                await anyio.to_thread.run_sync(pool.__exit__, None, None, None)
 
-    async def _opened(self) -> AsyncMonty:
+    async def _opened(self) -> Monty:
         async with self._opening:
             if self._pool is None:
-                from pydantic_monty import AsyncMonty
+                from pydantic_monty import Monty
 
-                pool = AsyncMonty(
+                pool = Monty(
                     max_processes=self._limits.workers,
                     checkout_timeout=self._limits.wait_seconds,
                     request_timeout=self._limits.seconds + _GRACE,
                 )
-                self._pool = await pool.__aenter__()
+                with anyio.CancelScope(shield=True):  # a started pool is never lost
+                    self._pool = await anyio.to_thread.run_sync(pool.__enter__)
+            assert self._pool is not None
             return self._pool
 
     def _failed(self, printed: str, error: str) -> ToolOutput:
