@@ -24,6 +24,9 @@ T = TypeVar("T")
 class EngineClient:
     """An :class:`~windage.engines.protocol.Engine` behind a URL. Close with :meth:`aclose` or ``async with``.
 
+    Every call in progress has a line of its own: an HTTP client with one connection. A shared pool looks at all of its
+    connections for each request, which at hundreds of requests in flight costs more than the requests themselves.
+
     Arguments:
         url: address from the engine's ready message
         deadline: seconds any call may take; None = as long as the caller's own cancel scope allows
@@ -32,12 +35,8 @@ class EngineClient:
     def __init__(self, url: str, *, deadline: float | None = None) -> None:
         self.url = url
         self._deadline = deadline
-        self._http = httpx.AsyncClient(
-            base_url=url,
-            timeout=httpx.Timeout(None, connect=10.0),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=60.0),
-            trust_env=False,
-        )
+        self._free: list[httpx.AsyncClient] = []
+        self._all: list[httpx.AsyncClient] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -47,7 +46,8 @@ class EngineClient:
 
     async def aclose(self) -> None:
         """Close the connections; the engine aborts what it was doing for them."""
-        await self._http.aclose()
+        for line in self._all:
+            await line.aclose()
 
     async def generate(self, requests: Sequence[GenerateRequest]) -> list[Completion]:
         """See :class:`~windage.engines.protocol.Engine`."""
@@ -77,9 +77,10 @@ class EngineClient:
         return await self._call("GET", "/status", None, EngineStatus)
 
     async def _call(self, method: str, route: str, body: Any, kind: type[T]) -> T:
+        line = self._free.pop() if self._free else self._open_line()
         try:
             with anyio.fail_after(self._deadline):
-                response = await self._http.request(method, route, content=None if body is None else encode(body))
+                response = await line.request(method, route, content=None if body is None else encode(body))
         except TimeoutError as error:
             raise DeadlineExceeded(
                 explain(f"engine {self.url}{route} has not answered", expected=f"within {self._deadline} s")
@@ -88,9 +89,22 @@ class EngineClient:
             raise EngineUnavailable(
                 explain(f"engine {self.url} is gone", got=repr(error), do="retry when it is back in rotation")
             ) from error
+        finally:
+            self._free.append(line)
         if response.status_code != 200:
             raise EngineError(_message(response))
         return decode(response.content, kind)
+
+    def _open_line(self) -> httpx.AsyncClient:
+        line = httpx.AsyncClient(
+            base_url=self.url,
+            timeout=httpx.Timeout(None, connect=10.0),
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=60.0),
+            trust_env=False,
+            verify=False,  # noqa: S501 - plain HTTP to our own child
+        )
+        self._all.append(line)
+        return line
 
 
 def _message(response: httpx.Response) -> str:
