@@ -80,7 +80,7 @@ def _finish(error: BaseException) -> None:
     if os.environ.get("WINDAGE_DEBUG") == "1":
         traceback.print_exception(error)
     if isinstance(error, WindageError):
-        _say(f"error: {error}")
+        _say(f"error: {error}{_way_on()}")
         raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
     if not isinstance(error, Exception):
         raise error
@@ -89,9 +89,13 @@ def _finish(error: BaseException) -> None:
 
 
 def _interrupted() -> None:
-    resume = f"; go on with: windage resume {_run}" if _run else ""
-    _say(f"stopped{resume}")
+    _say(f"stopped{_way_on()}")
     raise SystemExit(130) from None
+
+
+def _way_on() -> str:
+    """How to go on, when there is a run whose store can be continued."""
+    return f"\ngo on with: windage resume {_run}" if _run and (_run / "store.sqlite").exists() else ""
 
 
 def _save(error: BaseException) -> Path:
