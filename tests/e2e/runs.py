@@ -24,7 +24,7 @@ environment:
   name: tool_math
   direct_share: 0.5
   sources: [{{name: arithmetic, operators: "+", min_digits: 1, max_digits: 1}}]
-rollout: {{group_size: 2, max_turns: 2, max_tokens: 8, max_context: 64}}
+rollout: {{group_size: {members}, max_turns: 2, max_tokens: 8, max_context: 64}}
 learner:
   lr: 0.001
   threads: 1
@@ -48,6 +48,7 @@ def recipe(
             mode=mode,
             algorithm=algorithm,
             critic=critic,
+            members=2 if critic else 4,  # without a critic, four groups of equal rewards move nothing
             tasks=tasks,
             every=every,
             checkpoint=checkpoint,

@@ -89,7 +89,8 @@ def _finish(error: BaseException) -> None:
 
 
 def _interrupted() -> None:
-    _say(f"stopped{_way_on()}")
+    resume = f"; go on with: windage resume {_run}" if _run else ""
+    _say(f"stopped{resume}")
     raise SystemExit(130) from None
 
 

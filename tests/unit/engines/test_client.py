@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 def client(answer, **settings):
     made = EngineClient("http://engine", **settings)
-    made._http = httpx.AsyncClient(base_url="http://engine", transport=httpx.MockTransport(answer))
+    made._open_line = lambda: httpx.AsyncClient(base_url="http://engine", transport=httpx.MockTransport(answer))
     return made
 
 
