@@ -111,10 +111,10 @@ class Episode:
                 observation="\n".join(message.content for message in answer.messages),
             )
         )
-        if truncated:  # whatever the environment made of the rest: never generate after it (trap 48)
-            return StopReason.TRUNCATED
-        if answer.done:
+        if answer.done:  # the environment knows whether a reply that was cut off was whole
             return answer.stop_reason
+        if truncated:  # never generate after it (trap 48)
+            return StopReason.TRUNCATED
         return None if self._observe(text, completion, answer) else StopReason.TRUNCATED
 
     def _request_id(self, turn: int) -> str:

@@ -121,4 +121,3 @@ class DeadlineConfig(BaseModel):
     start: float = Field(default=600.0, gt=0, description="An engine or the learner loads its model.")
     batch: float = Field(default=3600.0, gt=0, description="Enough groups finish to fill a batch.")
     train: float = Field(default=3600.0, gt=0, description="The learner answers one call.")
-    publish: float = Field(default=600.0, gt=0, description="Every engine confirms new weights.")

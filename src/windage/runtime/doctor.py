@@ -37,6 +37,7 @@ class Findings:
     report: StepReport
     stops: tuple[int, ...]
     vocabulary: int
+    preserving: bool
     rollout_seconds: float
 
     def lines(self) -> Iterator[str]:
@@ -60,12 +61,9 @@ class Findings:
         rewritten = sum(t.metrics.get("rewritten", 0.0) > 0 for t in episodes)
         if rewritten:
             return f"template: REWRITES history in {rewritten} of {len(episodes)} episodes; rows are forked there"
-        several = sum(len(t.turns) > 1 for t in episodes)
-        return (
-            f"template: prefix-preserving in all {several} episodes of several turns"
-            if several
-            else ("template: no episode had a second turn, so nothing could be rewritten")
-        )
+        if not self.preserving:
+            return "template: REWRITES history for some replies (thinking); rows fork there, and each time is counted"
+        return f"template: prefix-preserving, by a check of its own and in all {len(episodes)} episodes"
 
     def _mismatch(self, metrics: Mapping[str, float]) -> Iterator[str]:
         median, tail = metrics.get("mismatch_lag0_p50"), metrics.get("mismatch_lag0_p99")
@@ -126,6 +124,7 @@ async def _examine(config: RunConfig, fleet: Fleet, background: anyio.abc.TaskGr
         report=report,
         stops=fleet.tokenizer.stop_token_ids,
         vocabulary=fleet.tokenizer.vocab_size,
+        preserving=fleet.tokenizer.prefix_preserving(tools=fleet.environment.tools()),
         rollout_seconds=seconds,
     )
 
