@@ -57,14 +57,14 @@ def recipe(
     return path
 
 
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
+def start(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
     """``windage …`` in a session of its own, output captured."""
     return subprocess.Popen(
         [sys.executable, "-m", "windage.cli.main", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )
 
 
@@ -73,9 +73,9 @@ def finish(process: subprocess.Popen[str], *, seconds=240) -> tuple[int, str]:
     return process.returncode, output
 
 
-def windage(*arguments: str | Path, seconds=240) -> str:
+def windage(*arguments: str | Path, seconds=240, **environment: str) -> str:
     """Run to the end; the output of a run that must succeed."""
-    code, output = finish(start(*arguments), seconds=seconds)
+    code, output = finish(start(*arguments, **environment), seconds=seconds)
     assert code == 0, output
     return output
 

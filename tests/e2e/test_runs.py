@@ -32,16 +32,18 @@ def assert_same_weights(one, other):
     first, second = weights(one), weights(other)
     assert first.keys() == second.keys()
     for name, tensor in first.items():
-        # The process that first compiles the kernels was seen to differ from the others in the last bit.
-        np.testing.assert_allclose(tensor, second[name], rtol=1e-4, atol=1e-6, err_msg=name)
+        np.testing.assert_array_equal(tensor, second[name], err_msg=name)
 
 
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
-    """Six batches of lagged(2) without any interruption."""
+    """Six batches of lagged(2) without any interruption, in processes that compile every kernel themselves.
+
+    The runs that are compared with it load the kernels from disk: both must give the same bits.
+    """
     folder = tmp_path_factory.mktemp("straight")
-    windage("train", recipe(folder, steps=1, mode=LAGGED, tasks=0), "--run-dir", folder / "warm", "--quiet")
-    windage("train", recipe(folder, steps=6, mode=LAGGED), "--run-dir", folder / "run", "--quiet")
+    arguments = ("train", recipe(folder, steps=6, mode=LAGGED), "--run-dir", folder / "run", "--quiet")
+    windage(*arguments, NUMBA_CACHE_DIR=str(folder / "kernels"))
     return folder / "run"
 
 
@@ -66,7 +68,7 @@ def test_lagged_means_exactly_k_versions(straight):
     assert [line["staleness/max"] for line in metrics(straight)] == [0, 1, 2, 2, 2, 2]
 
 
-def test_killed_controller_resumes_to_the_same_weights(straight, tmp_path):
+def test_killed_controller_resumes_to_the_same_bits(straight, tmp_path):
     run = tmp_path / "run"
     process = start("train", recipe(tmp_path, steps=6, mode=LAGGED), "--run-dir", run)
     until_batches(run, 3, process)
@@ -80,8 +82,7 @@ def test_killed_controller_resumes_to_the_same_weights(straight, tmp_path):
     assert_same_weights(straight, run)
     ours, theirs = metrics(run), metrics(straight)
     for name in ("batch/reward", "learner/loss", "learner/kl", "staleness/mean"):
-        expected = [pytest.approx(line[name], rel=1e-3, abs=1e-5) for line in theirs]
-        assert [line[name] for line in ours] == expected, name
+        assert [line[name] for line in ours] == [line[name] for line in theirs], name
     assert summary(run)["eval_after"] == summary(straight)["eval_after"]
 
 

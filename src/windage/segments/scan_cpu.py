@@ -1,29 +1,16 @@
-"""The recurrence as a compiled loop for the CPU (numba, cached on disk after the first call)."""
-
-# numba ships no type stubs.
-# pyright: reportUntypedFunctionDecorator=false
+"""The recurrence as a compiled loop for the CPU."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from windage.compiled import cached_jit
 
 __all__ = ["scan_cpu"]
 
 
-def _compiled(function: Callable[..., None]) -> Any:
-    """Cached on disk where numba finds a folder it may write to; else compiled once a process."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        return njit(nogil=True)(function)
-
-
-@_compiled
+@cached_jit
 def scan_cpu(
     decay: NDArray[np.floating],
     increments: NDArray[np.floating],

@@ -7,6 +7,7 @@ slots that come and go are what an engine has. numba compiles once and keeps the
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numba
@@ -14,34 +15,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from windage.compiled import cached_jit
+
 __all__ = ["make_kernel"]
+
+_WORTH_A_THREAD = 1 << 19  # multiplications below which handing work to a thread costs more than it saves
 
 
 def make_kernel(threads: int) -> Any:
     """A function (query, keys, values, slots, lengths, scale, window) -> mixed, for float32 CPU tensors.
 
     ``query`` [rows, heads, dim] · ``keys``/``values`` [slots, kv_heads, capacity, dim] · ``slots``/``lengths`` int64
-    [rows] · ``window`` 0 = no limit. Returns [rows, heads, value_dim].
+    [rows] · ``window`` 0 = no limit. Returns [rows, heads, value_dim], the same bits for any number of threads.
     """
-    loop = _loop_threads if threads > 1 else _loop_alone
-    threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+    helpers = ThreadPoolExecutor(threads - 1, thread_name_prefix="attention") if threads > 1 else None
 
     def ragged(
         query: Tensor, keys: Tensor, values: Tensor, slots: Tensor, lengths: Tensor, scale: float, window: int
     ) -> Tensor:
         out = torch.empty(*query.shape[:2], values.shape[-1])
-        if threads > 1:
-            numba.set_num_threads(threads)  # a setting of the calling thread
-        loop(
-            query.contiguous().numpy(),
-            keys.numpy(),
-            values.numpy(),
-            slots.numpy(),
-            lengths.numpy(),
-            np.float32(scale),
-            window,
-            out.numpy(),
-        )
+        arrays = (query.contiguous().numpy(), keys.numpy(), values.numpy(), slots.numpy(), lengths.numpy())
+        rest = (np.float32(scale), window, out.numpy())
+        if helpers is None or int(lengths.sum()) * query.shape[1] * query.shape[2] < _WORTH_A_THREAD:
+            _loop(0, 1, *arrays, *rest)
+            return out
+        shares = [helpers.submit(_loop, first, threads, *arrays, *rest) for first in range(1, threads)]
+        _loop(0, threads, *arrays, *rest)
+        for share in shares:
+            share.result()
         return out
 
     one = torch.zeros(1, 2, 4)
@@ -85,24 +86,28 @@ def _row(
 
 # Contraction and reassociation only: no assumption that numbers are finite, so a NaN stays a NaN.
 _FLAGS = {"reassoc", "contract", "nsz", "arcp"}
-_row_compiled = numba.njit(_row, fastmath=_FLAGS, cache=True, nogil=True)
+# Inlined by numba, not by the linker, and threads are ours, not numba's: where there is a second compiled function, the
+# process that compiles runs another copy of it (other last bits) than the processes that load the result from disk.
+_row_inlined = numba.njit(_row, fastmath=_FLAGS, inline="always")
 
 
-@numba.njit(fastmath=_FLAGS, cache=True, nogil=True)
-def _loop_alone(
-    query: Any, keys: Any, values: Any, slots: Any, lengths: Any, scale: Any, window: int, out: Any
+def _rows(
+    first: int,
+    step: int,
+    query: Any,
+    keys: Any,
+    values: Any,
+    slots: Any,
+    lengths: Any,
+    scale: Any,
+    window: int,
+    out: Any,
 ) -> None:
+    """Every ``step``-th pair of row and key head, from ``first``."""
     heads = keys.shape[1]
-    for item in range(query.shape[0] * heads):
+    for item in range(first, query.shape[0] * heads, step):
         row, head = item // heads, item % heads
-        _row_compiled(query, keys, values, row, head, slots[row], lengths[row], scale, window, out)
+        _row_inlined(query, keys, values, row, head, slots[row], lengths[row], scale, window, out)
 
 
-@numba.njit(fastmath=_FLAGS, cache=True, nogil=True, parallel=True)
-def _loop_threads(
-    query: Any, keys: Any, values: Any, slots: Any, lengths: Any, scale: Any, window: int, out: Any
-) -> None:
-    heads = keys.shape[1]
-    for item in numba.prange(query.shape[0] * heads):
-        row, head = item // heads, item % heads
-        _row_compiled(query, keys, values, row, head, slots[row], lengths[row], scale, window, out)
+_loop = cached_jit(_rows, fastmath=_FLAGS)
