@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from windage.environments.tool_math.families import FAMILIES
+from windage.environments.tool_math.families import FAMILIES, WITH_EXPRESSION
 from windage.errors import explain
 
 __all__ = [
@@ -25,6 +25,11 @@ class _Source(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     share: int = Field(default=1, ge=1, description="Weight in a mixture: tasks of this source in each round.")
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether its problems carry the program that computes the answer: only those can be demonstrated."""
+        return True
 
 
 class ArithmeticSource(_Source):
@@ -66,6 +71,11 @@ class ReasoningGymSource(_Source):
             )
         return self
 
+    @property
+    def has_programs(self) -> bool:
+        """Some families give an expression, most give answers only."""
+        return self.family in WITH_EXPRESSION
+
 
 class FileSource(_Source):
     """Rows of a JSONL or Parquet file with the columns ``question`` and ``answer``."""
@@ -74,6 +84,11 @@ class FileSource(_Source):
     path: Path = Field(description="Training rows (.jsonl, .json, .parquet).")
     held_out_path: Path | None = Field(default=None, description="Evaluation rows; None: a share of ``path``.")
     held_out_share: float = Field(default=0.125, gt=0, lt=1, description="Share of questions kept for evaluation.")
+
+    @property
+    def has_programs(self) -> bool:
+        """Files hold answers only."""
+        return False
 
 
 SourceConfig = Annotated[

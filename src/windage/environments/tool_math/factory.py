@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from windage.environments.protocol import Message
-from windage.environments.tool_math.config import ArithmeticSource, ToolMathConfig, WordProblemSource
+from windage.environments.tool_math.config import ToolMathConfig
 from windage.environments.tool_math.environment import ToolMathEnvironment
 from windage.environments.tool_math.formats import format_of
 from windage.environments.tool_math.judges import Judges
@@ -55,7 +55,7 @@ class ToolMath:
 
         They are drawn with a seed of their own, so that they are not simply the first training tasks.
         """
-        known = [s for s in self._config.sources if isinstance(s, ArithmeticSource | WordProblemSource)]
+        known = [source for source in self._config.sources if source.has_programs]
         if not known:
             return []
         sources = itertools.cycle(open_sources(known))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES"]
+__all__ = ["FAMILIES", "WITH_EXPRESSION"]
 
 FAMILIES = (
     "aiw",
@@ -38,3 +38,6 @@ FAMILIES = (
 )
 """Left out: families that score their own answer 0, give junk 1.0, raise on junk, or are not reproducible; and puzzles
 that are neither arithmetic nor short text. A test plays every one of these."""
+
+WITH_EXPRESSION = ("chain_sum", "products")
+"""Families whose entries carry a Python expression that prints exactly the answer: they can be demonstrated."""

@@ -58,6 +58,13 @@ class ReasoningGym:
                 "seed": dataset_seed,
                 "index": at,
             }
-            return Problem(key=str(index), question=entry["question"], answer=str(entry["answer"]), scorer=scorer)
+            program = entry["metadata"]["expression"] if self._config.has_programs else ""
+            return Problem(
+                key=str(index),
+                question=entry["question"],
+                answer=str(entry["answer"]),
+                program=program,
+                scorer=scorer,
+            )
 
         return drawn(draw, label=self.label, split=split, index=index, seed=seed)
