@@ -57,7 +57,7 @@ def imitate(
         loss, count = _step(policy, optimizer, chosen, config.micro_tokens, step)
         losses.append(loss)
         tokens += count
-        if (step + 1) % 25 == 0 or step + 1 == steps:
+        if (step + 1) % max(1, steps // 16) == 0 or step + 1 == steps:
             note(f"warm start {step + 1}/{steps}: loss {loss:.3f} nats a token")
     seconds = time.perf_counter() - started
     recent = losses[-10:]
